@@ -1,6 +1,8 @@
 //! Ctrl-C: the first one ends the run in order, a later one at once.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -21,8 +23,10 @@ pub struct Stop(Arc<Shared>);
 struct Shared {
     /// When the user first wanted it.
     first: OnceLock<Instant>,
-    /// The input of the worker that is running.
-    held: Mutex<Option<Input>>,
+    /// The inputs of the workers that are running, by number.
+    held: Mutex<BTreeMap<u64, Input>>,
+    /// How many were held so far.
+    count: AtomicU64,
 }
 
 /// What a thread is needed for.
@@ -45,7 +49,7 @@ impl Stop {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
             if since.is_zero() {
-                say!("\nstopping: writing what is done (once more to quit at once)");
+                say!("\nstopping (once more to quit at once)");
             }
         })
         .context(CANNOT_LISTEN)?;
@@ -69,29 +73,38 @@ impl Stop {
     /// whichever is first.
     #[must_use]
     pub fn hold(&self, input: Input) -> Held<'_> {
-        *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(input);
+        let number = self.0.count.fetch_add(1, Ordering::Relaxed);
+        self.held().insert(number, input);
         // The request may have come just before.
         if self.requested() {
             self.release();
         }
-        Held(self)
+        Held { stop: self, number }
     }
 
     fn release(&self) {
-        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(input) = held {
-            input.close();
-        }
+        let held = std::mem::take(&mut *self.held());
+        held.values().for_each(Input::close);
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Input>> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A worker's input that is kept open.
 #[derive(Debug)]
-pub struct Held<'a>(&'a Stop);
+pub struct Held<'a> {
+    stop: &'a Stop,
+    number: u64,
+}
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.release();
+        let input = self.stop.held().remove(&self.number);
+        if let Some(input) = input {
+            input.close();
+        }
     }
 }
 
@@ -99,7 +112,7 @@ impl Drop for Held<'_> {
 mod tests {
     #[cfg(unix)]
     #[test]
-    fn a_request_ends_the_worker_that_runs_and_the_one_that_starts() {
+    fn a_request_ends_the_workers_that_run_and_the_one_that_starts() {
         use super::*;
         use std::process::{Command, Stdio};
 
@@ -107,13 +120,17 @@ mod tests {
         let cat =
             || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let stop = Stop::default();
-        let mut running = cat();
+        let [mut other, mut running, mut beside] = [cat(), cat(), cat()];
+        let of_other = stop.hold(Input::new(other.stdin.take().unwrap()));
         let held = stop.hold(Input::new(running.stdin.take().unwrap()));
-        assert!(running.try_wait().unwrap().is_none());
+        let of_beside = stop.hold(Input::new(beside.stdin.take().unwrap()));
+        drop(of_other);
+        assert!(other.wait().unwrap().success());
+        assert!(running.try_wait().unwrap().is_none() && beside.try_wait().unwrap().is_none());
         let now = Instant::now();
         assert!(stop.request(now).is_zero());
-        assert!(running.wait().unwrap().success());
-        drop(held);
+        assert!(running.wait().unwrap().success() && beside.wait().unwrap().success());
+        drop((held, of_beside));
         let mut late = cat();
         let _held = stop.hold(Input::new(late.stdin.take().unwrap()));
         assert!(late.wait().unwrap().success());

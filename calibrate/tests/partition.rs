@@ -186,6 +186,15 @@ fn a_limit_of_the_regret_is_a_test() {
         .assert()
         .code(4)
         .stderr(contains("regression: the regret is").and(contains("above the limit of 0.10 %")));
+    // One that is just above the limit is not shown as the limit itself.
+    let text = stdout(&mut validate(&["--threshold", "50", "--json"]));
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let regret = found["all"]["regret"]["decided"].as_f64().unwrap();
+    let limit = format!("{}", 100.0 * (regret - 1e-9));
+    let output = validate(&["--threshold", "50", "--max-regret", &limit]).assert().code(4);
+    let text = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    let shown: Vec<&str> = text.split(' ').filter(|word| word.parse::<f64>().is_ok()).collect();
+    assert!(matches!(shown[..], [regret, limit] if regret != limit), "{text}");
     validate(&["--max-regret", "little"]).assert().code(2).stderr(contains("such as 0.5%"));
     validate(&["--threads", "9"]).assert().code(2).stderr(contains("has no records of cpu, 9"));
 }

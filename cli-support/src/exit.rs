@@ -33,6 +33,11 @@ pub struct UsageError(pub String);
 #[error("{0}")]
 pub struct NoDeviceError(pub String);
 
+/// The user ended it before it had anything to show.
+#[derive(Debug, Error)]
+#[error("interrupted before anything was done")]
+pub struct InterruptedError;
+
 /// Whether the reader has closed the output (`trace-tool kernels | head`), which is not a failure.
 #[must_use]
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -80,6 +85,10 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     if let Some(error) = error.downcast_ref::<clap::Error>() {
         let code = if error.use_stderr() { USAGE } else { DONE };
         return report(command_line::print(error).map(|()| code).map_err(Into::into));
+    }
+    if error.is::<InterruptedError>() {
+        crate::say!("{error}");
+        return ExitCode::from(INTERRUPTED);
     }
     crate::say!("error: {}", message(&error));
     let is_usage = error.chain().any(|cause| {

@@ -82,6 +82,9 @@ pub enum BackendError {
         /// Why there is less.
         source: std::io::Error,
     },
+    /// Something that can be installed is not there.
+    #[error(transparent)]
+    NotInstalled(Box<dyn std::error::Error + Send + Sync>),
     /// The device, or its driver or compiler, does not do what it should.
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
@@ -109,7 +112,10 @@ impl BackendError {
     pub fn of_kernels(&self) -> Option<KernelFailure> {
         match self {
             Self::Kernels { failure, .. } => Some(*failure),
-            Self::Device(_) | Self::Memory { .. } | Self::Threads { .. } => None,
+            Self::NotInstalled(_)
+            | Self::Device(_)
+            | Self::Memory { .. }
+            | Self::Threads { .. } => None,
         }
     }
 }

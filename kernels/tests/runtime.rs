@@ -102,6 +102,7 @@ fn each_flaw_has_one_clear_reason() {
     // One that ends before it has said what it is, is started once more.
     assert_eq!(proved("dies-once", 20), Ok(()));
     for (flaw, reason) in [
+        ("no-kernels", "a variant without kernels computes nothing"),
         ("wrong", "wrong result of unfused"),
         ("wrong-fused", "wrong result of fused"),
         ("crash", "tiny: its process failed: out of ideas (at `run`)"),

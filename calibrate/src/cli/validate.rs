@@ -24,7 +24,8 @@ never fusing, and of an oracle that knows every speedup and obeys the same thres
 This compares the estimates of a calibration file with its own records. `calibrate trace validate` is \
 a different command: it compares the times that a performance model predicts with a GPU profile.
 
-Exit codes: 0 done, 1 the file cannot be read, 2 usage, 4 the regret is above --max-regret.")]
+Exit codes: 0 done, 1 the file cannot be read, or has nothing to decide with --max-regret, 2 usage, or \
+no records of the target, 4 the regret is above --max-regret.")]
 pub struct ValidateArgs {
     /// A calibration file
     pub file: PathBuf,

@@ -13,9 +13,11 @@ use cli_support::{plain, say};
 use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
+use crate::exit::InterruptedError;
 use crate::machine::fingerprint;
-use crate::run::introduced;
-use crate::worker::{Device, Gpu, SURVEY_LIMIT, SurveyTask, probe};
+use crate::run::{introduced, why_unusable};
+use crate::stop::Stop;
+use crate::worker::{Device, Gpu, NoAnswer, SURVEY_LIMIT, SurveyTask, probe};
 use crate::{exit, profiles, runtimes};
 
 /// Prints the names that can be used.
@@ -34,6 +36,8 @@ pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
     ];
     // Runtimes are started to be listed, so they must be named.
     let wanted = args.what.map_or_else(|| all.to_vec(), |what| vec![what]);
+    let starts_processes = |kind: &Listed| matches!(kind, Listed::Devices | Listed::Runtimes);
+    let stop = if wanted.iter().any(starts_processes) { Stop::listen()? } else { Stop::default() };
     let (width, mut sections) = (Width::of_stdout(), Vec::new());
     for kind in wanted {
         sections.push(match kind {
@@ -42,8 +46,8 @@ pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
             Listed::Shapes => shapes(width)?,
             Listed::Workloads => workloads(width)?,
             Listed::Hardware => hardware(width)?,
-            Listed::Devices => devices(&args.gpu_lib_dir, width)?,
-            Listed::Runtimes => runtimes(width)?,
+            Listed::Devices => devices(&args.gpu_lib_dir, width, &stop)?,
+            Listed::Runtimes => runtimes(width, &stop)?,
         });
     }
     std::io::stdout().write_all(plain::text(&sections.join("\n")).as_bytes())?;
@@ -136,9 +140,9 @@ fn hardware(width: Width) -> anyhow::Result<String> {
 }
 
 /// The runtimes that are built in, each asked for its version, or what to install for it.
-fn runtimes(width: Width) -> anyhow::Result<String> {
+fn runtimes(width: Width, stop: &Stop) -> anyhow::Result<String> {
     let mut text = String::from("Runtimes, for --runtime (or a .toml file):\n");
-    for (name, answer) in answers(&runtimes::names(), &answer_of) {
+    for (name, answer) in answers(&runtimes::names(), &|name| answer_of(name, stop)) {
         text += &line(width, &format!("  {name:<13}"), &answer?);
     }
     Ok(text)
@@ -179,24 +183,23 @@ fn answers<'a, T: Send>(
 }
 
 /// What a runtime says of itself, or why it cannot be used.
-fn answer_of(name: &str) -> anyhow::Result<String> {
+fn answer_of(name: &str, stop: &Stop) -> anyhow::Result<String> {
     let device = Device::cpu(1, false).with_runtimes([name])?;
-    Ok(introduced(&device, &device.runtimes[0]).map_or_else(
-        |error| format!("not found: {}", why(&error, name)),
-        |used| format!("{}, on {}", used.version, used.device),
-    ))
-}
-
-/// Why a runtime cannot be used, behind its name.
-fn why(error: &anyhow::Error, name: &str) -> String {
-    let text = exit::message(error);
-    let known = format!("the runtime {name} cannot be used: ");
-    text.strip_prefix(&known).unwrap_or(&text).to_owned()
+    let choice = &device.runtimes[0];
+    Ok(match introduced(&device, choice, stop) {
+        Ok(used) => format!("{}, on {}", used.version, used.device),
+        Err(NoAnswer::Stopped) => return Err(InterruptedError.into()),
+        Err(reason) => {
+            let is_missing = matches!(reason, NoAnswer::NoDevice(_));
+            let begins = if is_missing { "not found" } else { "does not work" };
+            format!("{begins}: {}", why_unusable(choice, &reason))
+        }
+    })
 }
 
 /// What this machine can run on. Nothing that is missing or broken is an error: each backend is
 /// looked for in a process of its own, which a library may end.
-fn devices(library_folders: &[PathBuf], width: Width) -> anyhow::Result<String> {
+fn devices(library_folders: &[PathBuf], width: Width, stop: &Stop) -> anyhow::Result<String> {
     let observed = fingerprint::observe();
     let cores =
         observed.physical_cores.map_or_else(String::new, |cores| format!("{cores} cores, "));
@@ -217,7 +220,7 @@ fn devices(library_folders: &[PathBuf], width: Width) -> anyhow::Result<String> 
     ] {
         let gpu = Gpu { library_folders: library_folders.clone(), ..Gpu::default() };
         text += &line(width, &format!("  {:<6}", backend.name()), label);
-        for found in found(&Device::gpu(backend, gpu)) {
+        for found in found(&Device::gpu(backend, gpu), stop)? {
             text += &line(width, "        ", &found);
         }
     }
@@ -225,10 +228,11 @@ fn devices(library_folders: &[PathBuf], width: Width) -> anyhow::Result<String> 
 }
 
 /// The GPUs of a backend in words, or why there are none.
-fn found(device: &Device) -> Vec<String> {
-    match probe(device, SurveyTask, SURVEY_LIMIT) {
-        Ok(surveyed) => surveyed.lines,
-        Err(reason) => vec![reason.to_string()],
+fn found(device: &Device, stop: &Stop) -> Result<Vec<String>, InterruptedError> {
+    match probe(device, SurveyTask, SURVEY_LIMIT, stop) {
+        Ok(surveyed) => Ok(surveyed.lines),
+        Err(NoAnswer::Stopped) => Err(InterruptedError),
+        Err(reason) => Ok(vec![reason.to_string()]),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use cli_support::input;
-use cli_support::output::Target as Place;
+use cli_support::output;
 use cli_support::plain;
 use cli_support::shell;
 use cli_support::width::Width;
@@ -25,6 +25,7 @@ use crate::plan::{Questions, Request, questions};
 use crate::record::{Files, of_nothing, why_not_extended};
 use crate::report;
 use crate::run::Target;
+use crate::stop::Stop;
 
 /// Problems of an older calibration that are measured again, unless another number is asked for.
 const POINTS_TO_REFRESH: usize = 8;
@@ -39,21 +40,31 @@ const POLICY: Policy = Policy::new(WhenUnknown::Conservative);
 /// When a file cannot be read, is of another machine or another build of the program, or as a
 /// calibration.
 pub fn next(args: &RunArgs) -> anyhow::Result<u8> {
-    let target = Target::find(args.device()?)?;
-    let machine = Machine::identify(&args.hardware, target.observe())?;
     match (&args.next.for_model, &args.next.refresh) {
-        (Some(model), _) => for_model(args, model, &target, &machine),
-        (None, Some(older)) => refresh(args, older, &target, &machine),
+        (Some(model), _) => for_model(args, model, &Place::find(args)?),
+        (None, Some(older)) => refresh(args, older, &Place::find(args)?),
         (None, None) => super::run::run(args),
     }
 }
 
-fn for_model(
-    args: &RunArgs,
-    path: &Path,
-    target: &Target,
-    machine: &Machine,
-) -> anyhow::Result<u8> {
+/// Where such a run measures.
+struct Place {
+    target: Target,
+    machine: Machine,
+    stop: Stop,
+}
+
+impl Place {
+    fn find(args: &RunArgs) -> anyhow::Result<Self> {
+        let stop = Stop::listen()?;
+        let target = Target::find(args.device()?, &stop)?;
+        let machine = Machine::identify(&args.hardware, target.observe())?;
+        Ok(Self { target, machine, stop })
+    }
+}
+
+fn for_model(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
+    let Place { target, machine, stop } = place;
     let Questions { source, problems, opaque } = questions(path, &args.next.dim)?;
     let named = args.output.clone().or_else(|| args.next.profile.clone());
     let output = named.unwrap_or_else(|| Files::usual(&machine.id()));
@@ -80,7 +91,7 @@ fn for_model(
     before.to_string().lines().for_each(|line| cli_support::say!("{line}"));
     let began = Instant::now();
     let request = request(args, points, format!("for {source}"));
-    let done = measure(&with_output(args, output), &request, base)?;
+    let done = measure(&with_output(args, output), &request, base, stop)?;
     let Some(file) = &done.saved else { return Ok(done.exit_code) };
     let model = FusionCostModel::new(done.calibration.clone());
     let coverage = model.on(on).coverage(&problems, &POLICY);
@@ -93,7 +104,8 @@ fn for_model(
     finish(args, &done, file, &text)
 }
 
-fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> anyhow::Result<u8> {
+fn refresh(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
+    let Place { target, machine, stop } = place;
     let older = HardwareCalibration::load(input::expect(path))?;
     let name = path.display();
     if older.hardware.id != machine.id() {
@@ -101,7 +113,7 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
         return Err(UsageError(format!("{name} is of another machine, {of}")).into());
     }
     let output = args.output.clone().unwrap_or_else(|| path.with_extension("refreshed.toml"));
-    if Place::place_of(&output) == Place::place_of(path) {
+    if output::Target::place_of(&output) == output::Target::place_of(path) {
         let text = format!("--output {name} would replace the calibration that is to be refreshed");
         return Err(UsageError(text).into());
     }
@@ -128,7 +140,7 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
     }
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let request = request(args, points, format!("a refresh of {file_name}"));
-    let done = measure(&with_output(args, output), &request, base)?;
+    let done = measure(&with_output(args, output), &request, base, stop)?;
     let Some(file) = &done.saved else { return Ok(done.exit_code) };
     let Some(drift) = Drift::between(&older, &done.calibration, on) else {
         cli_support::say!("nothing valid was measured that could be compared with {name}");

@@ -15,7 +15,7 @@ use crate::machine::{KnownStates, Machine, MachineLock, preflight};
 use crate::plan::{EmptyShard, Plan, Request, Wanted, controls, wanted};
 use crate::record::{Files, Run, calibration, extended};
 use crate::report::{Baseline, Progress, ProgressLines};
-use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
+use crate::run::{Begun, Journal, Part, RunKey, Session, Target};
 use crate::stop::Stop;
 use crate::worker::{KERNEL_LIMIT, Processes, TASK_LIMIT};
 use crate::{exit, report};
@@ -48,14 +48,15 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 fn run_asked(args: &RunArgs) -> anyhow::Result<u8> {
+    let stop = Stop::listen()?;
     if args.plan {
-        return print_plan(args);
+        return print_plan(args, &stop);
     }
     if args.shard.is_some() && args.output.is_none() {
         let message = "--shard wants a file of its own for each part; name it with --output";
         return Err(UsageError(message.to_owned()).into());
     }
-    let Done { calibration, saved, exit_code } = measure(args, &args.request(), None)?;
+    let Done { calibration, saved, exit_code } = measure(args, &args.request(), None, &stop)?;
     if let Some(file) = &saved {
         show::print_if_read(&calibration, file, args.json)?;
     }
@@ -63,10 +64,10 @@ fn run_asked(args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 /// Prints what would be measured.
-fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
+fn print_plan(args: &RunArgs, stop: &Stop) -> anyhow::Result<u8> {
     let wanted = filtered(args, &args.request())?;
-    let target = Target::find(args.device()?)?;
-    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into())?;
+    let target = Target::find(args.device()?, stop)?;
+    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into(), stop)?;
     let controls = controls(&plan.subjects, target.l2_bytes())?.len();
     let procedure = args.procedure();
     let width = Width::of_stdout();
@@ -97,13 +98,14 @@ pub fn measure(
     args: &RunArgs,
     request: &Request,
     base: Option<HardwareCalibration>,
+    stop: &Stop,
 ) -> anyhow::Result<Done> {
     let device = args.device()?;
     let wanted = filtered(args, request)?;
-    let target = Target::find(device)?;
+    let target = Target::find(device, stop)?;
     let machine = Machine::identify(&args.hardware, target.observe())?;
     machine.warn_of_mismatch(args.require_hardware)?;
-    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into())?;
+    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into(), stop)?;
     let files = Files::choose(
         &machine.id(),
         args.output.as_deref(),
@@ -121,7 +123,6 @@ pub fn measure(
         None => None,
     };
     let _lock = MachineLock::take(args.force)?;
-    let stop = Stop::listen()?;
 
     let key = RunKey::of(&machine, &target.device, args.cache.into(), args.procedure());
     let part = Part::now(forced, checks);
@@ -130,9 +131,9 @@ pub fn measure(
     let settings = args.settings(&target, seed);
     let limit = args.process_limit.unwrap_or(TASK_LIMIT);
     let kernel_limit = args.gpu.kernel_limit.unwrap_or(KERNEL_LIMIT);
-    let workers = Processes::new(target.device.clone(), &stop)?.with_limit(limit);
+    let workers = Processes::new(target.device.clone(), stop)?.with_limit(limit);
     let mut workers = workers.with_kernel_limit(kernel_limit);
-    let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
+    let session = Session::new(&mut workers, settings, &plan.subjects, stop)?;
     let session = session.observed_by(match args.progress {
         ProgressChoice::Auto => Box::new(Progress::new().against(baseline)),
         ProgressChoice::Log => Box::new(Progress::new().as_log().against(baseline)),
@@ -177,7 +178,9 @@ pub fn measure(
     } else {
         say!("nothing was measured; no file was written: {}", why_nothing(outcome.end));
     }
-    let exit_code = exit_code(&outcome, &calibration, saved.is_some(), args.strict);
+    let has_failures = plan.has_failures || outcome.has_failures();
+    let ends = (outcome.end, has_failures);
+    let exit_code = exit_code(ends, &calibration, saved.is_some(), args.strict);
     Ok(Done { calibration, saved, exit_code })
 }
 
@@ -214,7 +217,7 @@ fn why_nothing(end: RunEnd) -> &'static str {
 }
 
 fn exit_code(
-    outcome: &Outcome,
+    (end, has_failures): (RunEnd, bool),
     calibration: &HardwareCalibration,
     is_saved: bool,
     strict: bool,
@@ -222,11 +225,11 @@ fn exit_code(
     let untrusted =
         |record: &FusionRecord| matches!(record.verdict, Verdict::Ambiguous | Verdict::Invalid);
     let is_trusted = calibration.settings.hardware_matches
-        && outcome.end == RunEnd::Complete
+        && end == RunEnd::Complete
         && !calibration.records.iter().any(untrusted);
-    if outcome.end == RunEnd::Interrupted {
+    if end == RunEnd::Interrupted {
         exit::INTERRUPTED
-    } else if !is_saved || outcome.has_failures() || outcome.end == RunEnd::Disturbed {
+    } else if !is_saved || has_failures || end == RunEnd::Disturbed {
         exit::FAILURE
     } else if strict && !is_trusted {
         exit::NOT_TRUSTED

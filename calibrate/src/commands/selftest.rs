@@ -33,10 +33,10 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let threads = args.threads();
     let procedure = Procedure::STANDARD.with(args.processes, None);
     let device = Device::cpu(threads, !args.unbound).with_runtimes(args.runtime.as_deref())?;
-    let device = Target::find(device)?.device;
+    let stop = Stop::listen()?;
+    let device = Target::find(device, &stop)?.device;
     let runtime = device.runtimes.first().and_then(|runtime| runtime.implementation);
     let implementation = runtime.unwrap_or_default();
-    let stop = Stop::listen()?;
     let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES, gpu: None });
     // How the procedure does on a machine in a bad state is worth knowing too.
     preflight::go_on_with(&checks, true)?;

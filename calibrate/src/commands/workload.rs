@@ -181,7 +181,7 @@ fn memory_bytes(ways: &Ways, pairs: &[[Way; 2]], threads: usize) -> anyhow::Resu
         let comparison = Comparison::UnfusedFused;
         let subject = Subject { comparison, ..Subject::fusion(layer.problem) };
         device_bytes(&planner, &subject, CacheState::Warm)
-            .map_err(|why| UsageError(format!("{why}; --predict-only predicts the model")))
+            .map_err(|why| UsageError(format!("{}; --predict-only predicts the model", why.reason)))
     };
     let of_way = |way: Way| ways.of_way(way).iter().map(of_layer).sum::<Result<u64, UsageError>>();
     // The numbers that fill every layout are there once for each problem.

@@ -139,7 +139,7 @@ pub fn examine(
             hears(backend, &finding);
             findings.push(finding);
         };
-        let mut libraries = libraries::look(&device);
+        let mut libraries = libraries::look(&device, stop);
         let target = libraries.target.take();
         libraries.findings.into_iter().for_each(&mut add);
         if let Some(target) = target {

@@ -18,6 +18,7 @@ use fusion_cost_model::{
     CacheState, Chain, Clock, DType, Implementation, Op, Pointwise, Problem, Rewrite,
 };
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet};
@@ -39,6 +40,30 @@ pub struct Plan {
     pub subjects: Vec<Subject>,
     /// What was asked for and cannot be measured.
     pub skipped: Vec<Skipped>,
+    /// Whether some of that cannot be because a runtime failed.
+    pub has_failures: bool,
+}
+
+/// Why a subject cannot be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// In words.
+    pub reason: String,
+    /// Whether something failed, instead of not being there.
+    pub is_failure: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_failure: false }
+    }
+}
+
+impl Refusal {
+    /// The error of a run that ends with it.
+    fn error(&self, text: String) -> anyhow::Error {
+        if self.is_failure { anyhow::Error::msg(text) } else { UsageError(text).into() }
+    }
 }
 
 /// In which ways each problem is to be measured.
@@ -224,46 +249,49 @@ impl Wanted {
     ///
     /// # Errors
     ///
-    /// [`UsageError`] when a problem that was named cannot be measured at all, or nothing is left
-    /// to measure.
+    /// When a problem that was named cannot be measured at all, or nothing is left to measure:
+    /// [`UsageError`], unless that is because something failed.
     pub fn plan(
         self,
         ways: &Ways,
-        device_bytes: &[Result<u64, String>],
+        device_bytes: &[Result<u64, Refusal>],
         available: Available,
     ) -> anyhow::Result<Plan> {
         let Self { shapes, problems, named } = self;
-        let mut plan = Plan { shapes, subjects: Vec::new(), skipped: Vec::new() };
+        let mut plan =
+            Plan { shapes, subjects: Vec::new(), skipped: Vec::new(), has_failures: false };
+        let mut first = None;
         let mut answers = device_bytes.iter();
         for (index, problem) in problems.into_iter().enumerate() {
-            let (mut reasons, before) = (Vec::new(), plan.subjects.len());
+            let (mut refusals, before) = (Vec::new(), plan.subjects.len());
             for (subject, answer) in ways.of(problem).zip(&mut answers) {
-                match answer.clone().and_then(|bytes| fits(&problem, bytes, available)) {
+                let answer = answer.clone();
+                let fits = |bytes| fits(&problem, bytes, available).map_err(Refusal::from);
+                match answer.and_then(fits) {
                     Ok(()) => plan.subjects.push(subject),
                     Err(_) if is_vendor(&subject) && !ways.tells_vendor => {}
                     // The same one for every clock.
-                    Err(reason) if reasons.contains(&reason) => {}
-                    Err(reason) => reasons.push(reason),
+                    Err(refusal) if refusals.contains(&refusal) => {}
+                    Err(refusal) => refusals.push(refusal),
                 }
             }
             // What was named one by one is not left out silently.
             if plan.subjects.len() == before && index < named {
-                let reason = reasons.into_iter().next();
-                let reason = reason.unwrap_or_else(|| format!("{problem} cannot be measured"));
-                return Err(UsageError(reason).into());
+                let refusal = refusals.into_iter().next();
+                let nothing = || format!("{problem} cannot be measured").into();
+                let refusal: Refusal = refusal.unwrap_or_else(nothing);
+                return Err(refusal.error(refusal.reason.clone()));
             }
-            plan.skipped.extend(reasons.into_iter().map(|reason| Skipped {
-                problem,
-                reason,
-                failure: None,
-            }));
+            first = first.or_else(|| refusals.first().cloned());
+            for Refusal { reason, is_failure } in refusals {
+                plan.skipped.push(Skipped { problem, reason, failure: None });
+                plan.has_failures |= is_failure;
+            }
         }
         if plan.subjects.is_empty() {
-            let reason = plan.skipped.first().map_or_else(
-                || format!("{} has no sizes for what --fusion names", plan.shapes),
-                |skipped| skipped.reason.clone(),
-            );
-            return Err(UsageError(format!("nothing to measure: {reason}")).into());
+            let nothing = || format!("{} has no sizes for what --fusion names", plan.shapes).into();
+            let first: Refusal = first.unwrap_or_else(nothing);
+            return Err(first.error(format!("nothing to measure: {}", first.reason)));
         }
         Ok(plan)
     }
@@ -322,7 +350,7 @@ pub fn device_bytes(
     backend: &dyn Backend,
     subject: &Subject,
     cache: CacheState,
-) -> Result<u64, String> {
+) -> Result<u64, Refusal> {
     let (problem, setup) = (&subject.problem, subject.setup(cache));
     match backend.requirements(problem, setup) {
         Ok(requirements) if subject.comparison.has_copy() => {
@@ -331,9 +359,14 @@ pub fn device_bytes(
         Ok(requirements) => Ok(requirements.memory_bytes),
         Err(Unsupported::NoKernels) => {
             let dtype = problem.dtype();
-            Err(format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name()))
+            let reason =
+                format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name());
+            Err(reason.into())
         }
-        Err(reason) => Err(format!("{problem}: {reason}")),
+        Err(reason) => {
+            let is_failure = matches!(reason, Unsupported::NoAnswer { .. });
+            Err(Refusal { reason: format!("{problem}: {reason}"), is_failure })
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn without_contradictions(mut calibration: HardwareCalibration) -> HardwareCalib
 #[must_use]
 pub fn of_nothing(machine: &Machine, settings: &RunSettings) -> HardwareCalibration {
     let (shapes, subjects, skipped) = (String::new(), Vec::new(), Vec::new());
-    let plan = &Plan { shapes, subjects, skipped };
+    let plan = &Plan { shapes, subjects, skipped, has_failures: false };
     let parts = &Part::now(settings.forced, Vec::new());
     let (runtimes, earlier_states) = (&[][..], &[][..]);
     let run = Run { machine, runtimes, plan, settings, parts, quick: false, earlier_states };

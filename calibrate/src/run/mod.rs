@@ -25,4 +25,4 @@ pub use outcome::{Measured, Outcome, State};
 pub use seed::Seed;
 pub use session::Session;
 pub use settings::RunSettings;
-pub use target::{Target, introduced};
+pub use target::{Target, introduced, why_unusable};

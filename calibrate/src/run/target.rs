@@ -8,13 +8,14 @@ use fused_kernels::runtime::Runtime;
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{Fingerprint, RuntimeUsed};
 
-use crate::exit::NoDeviceError;
+use crate::exit::{InterruptedError, NoDeviceError};
 use crate::machine::fingerprint;
 use crate::machine::preflight::{GpuNeeds, Needs};
 use crate::plan::{
-    Available, Needed, Plan, Subject, Wanted, Ways, bytes_needed, controls, device_bytes,
+    Available, Needed, Plan, Refusal, Subject, Wanted, Ways, bytes_needed, controls, device_bytes,
 };
 use crate::runtimes::RuntimeChoice;
+use crate::stop::Stop;
 use crate::worker::{
     CoreChoice, Device, FoundGpu, IdentifyTask, IntroduceTask, NoAnswer, PROBE_LIMIT, PlanTask,
     probe,
@@ -36,18 +37,19 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`NoDeviceError`] when it is not there.
-    pub fn find(mut device: Device) -> anyhow::Result<Self> {
+    /// [`NoDeviceError`] when it is not there, and [`InterruptedError`].
+    pub fn find(mut device: Device, stop: &Stop) -> anyhow::Result<Self> {
         if device.gpu.is_none() {
             let mut runtimes = Vec::new();
             for index in 0..device.runtimes.len() {
-                let used = introduced(&device, &device.runtimes[index])?;
+                let used = introduced(&device, &device.runtimes[index], stop)
+                    .map_err(|reason| unusable_runtime(&device.runtimes[index], &reason))?;
                 device.runtimes[index].implementation = Some(used.implementation);
                 runtimes.push(used);
             }
             return Ok(Self { device, found: None, runtimes });
         }
-        match probe(&device, IdentifyTask, PROBE_LIMIT) {
+        match probe(&device, IdentifyTask, PROBE_LIMIT, stop) {
             Ok(found) => Ok(Self { device, found: Some(found), runtimes: Vec::new() }),
             Err(reason) => Err(unusable(&device, &reason)),
         }
@@ -87,17 +89,18 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// When the device does not answer, or nothing can be measured.
+    /// When the device does not answer, or nothing can be measured, and [`InterruptedError`].
     pub fn plan(
         &self,
         wanted: Wanted,
         ways: &Ways,
         cache: CacheState,
+        stop: &Stop,
     ) -> anyhow::Result<(Plan, Needs)> {
         let mut subjects = wanted.subjects(ways);
         let asked_for = subjects.len();
         subjects.extend(controls(&subjects, self.l2_bytes())?);
-        let bytes = self.ask(subjects.clone(), cache)?;
+        let bytes = self.ask(subjects.clone(), cache, stop)?;
         let needs = self.needs(&subjects, &bytes);
         let bytes = bytes.get(..asked_for).unwrap_or_default();
         Ok((wanted.plan(ways, bytes, self.available())?, needs))
@@ -109,32 +112,35 @@ impl Target {
         &self,
         subjects: Vec<Subject>,
         cache: CacheState,
-    ) -> anyhow::Result<Vec<Result<u64, String>>> {
+        stop: &Stop,
+    ) -> anyhow::Result<Vec<Result<u64, Refusal>>> {
         let device = &self.device;
         if device.gpu.is_none() {
             // Only to plan with, so it needs no more threads than there are processors: kernels run
             // in processes of their own.
             let planner = Cpu::new(device.threads.min(fingerprint::available_threads()))?;
             let mut by_runtime = Vec::new();
-            for RuntimeUsed { implementation, name, .. } in &self.runtimes {
+            for (RuntimeUsed { implementation, .. }, choice) in
+                self.runtimes.iter().zip(&device.runtimes)
+            {
                 let is_its = |subject: &&Subject| subject.implementation == *implementation;
                 let subjects: Vec<Subject> = subjects.iter().filter(is_its).copied().collect();
-                let answers = probe(device, PlanTask { subjects, cache }, PLAN_LIMIT)
-                    .map_err(|reason| unusable_runtime(name, &reason.to_string(), None))?;
+                let answers = probe(device, PlanTask { subjects, cache }, PLAN_LIMIT, stop)
+                    .map_err(|reason| unusable_runtime(choice, &reason))?;
                 by_runtime.push((*implementation, answers.into_iter()));
             }
             let mut bytes = |subject: &Subject| {
                 let whose = subject.implementation;
                 match by_runtime.iter_mut().find(|(runtime, _)| *runtime == whose) {
-                    Some((_, answers)) => {
-                        answers.next().unwrap_or_else(|| Err(format!("{subject}: no answer")))
-                    }
+                    Some((_, answers)) => answers
+                        .next()
+                        .unwrap_or_else(|| Err(format!("{subject}: no answer").into())),
                     None => device_bytes(&planner, subject, cache),
                 }
             };
             return Ok(subjects.iter().map(&mut bytes).collect());
         }
-        let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT);
+        let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT, stop);
         answers.map_err(|reason| unusable(device, &reason))
     }
 
@@ -144,9 +150,9 @@ impl Target {
     }
 
     /// What the machine must have for the largest of some subjects that fit into it.
-    fn needs(&self, subjects: &[Subject], bytes: &[Result<u64, String>]) -> Needs {
+    fn needs(&self, subjects: &[Subject], bytes: &[Result<u64, Refusal>]) -> Needs {
         let available = self.available();
-        let needed = |(subject, bytes): (&Subject, &Result<u64, String>)| {
+        let needed = |(subject, bytes): (&Subject, &Result<u64, Refusal>)| {
             let bytes = *bytes.as_ref().ok()?;
             let needed = bytes_needed(&subject.problem, bytes, self.found.is_some());
             available.suffices(needed).then_some(needed)
@@ -173,22 +179,39 @@ const PLAN_LIMIT: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 ///
-/// [`NoDeviceError`] when it cannot be used, with what to install.
-pub fn introduced(device: &Device, choice: &RuntimeChoice) -> anyhow::Result<RuntimeUsed> {
+/// [`NoAnswer`], which is [`NoAnswer::NoDevice`] where something can be installed.
+pub fn introduced(
+    device: &Device,
+    choice: &RuntimeChoice,
+    stop: &Stop,
+) -> Result<RuntimeUsed, NoAnswer> {
     let task = IntroduceTask { runtime: choice.name.clone() };
-    probe(device, task, Runtime::START_LIMIT + PROBE_LIMIT).map_err(|reason| {
-        unusable_runtime(&choice.name, &reason.to_string(), choice.install().as_deref())
-    })
+    probe(device, task, Runtime::START_LIMIT + PROBE_LIMIT, stop)
 }
 
-fn unusable_runtime(name: &str, reason: &str, install: Option<&str>) -> anyhow::Error {
-    let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
+fn unusable_runtime(choice: &RuntimeChoice, reason: &NoAnswer) -> anyhow::Error {
+    if matches!(reason, NoAnswer::Stopped) {
+        return InterruptedError.into();
+    }
+    let why = why_unusable(choice, reason);
+    NoDeviceError(format!("the runtime {} cannot be used: {why}", choice.name)).into()
+}
+
+/// Why a runtime cannot be used, and how to install what it needs if that is not there.
+#[must_use]
+pub fn why_unusable(choice: &RuntimeChoice, reason: &NoAnswer) -> String {
+    let install = choice.install().filter(|_| matches!(reason, NoAnswer::NoDevice(_)));
     let advice =
         install.map(|how| format!("; to install what it needs: {how}")).unwrap_or_default();
-    NoDeviceError(format!("the runtime {name} cannot be used: {reason}{advice}")).into()
+    let reason = reason.to_string();
+    let reason = reason.strip_prefix(&format!("{}: ", choice.name)).unwrap_or(&reason);
+    format!("{reason}{advice}")
 }
 
 fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {
+    if matches!(reason, NoAnswer::Stopped) {
+        return InterruptedError.into();
+    }
     let backend = device.backend;
     let text = format!("the {backend} backend cannot be used: {reason}");
     NoDeviceError(format!("{text} (`calibrate list devices` lists the devices)")).into()

@@ -9,6 +9,7 @@ use fused_kernels::worker::{Program, Question, Worker, WorkerError};
 use super::processes::NoAnswer;
 use super::task::OnDevice;
 use super::{Device, Task};
+use crate::stop::Stop;
 
 /// How long a device may take to answer: opening the first of many GPUs takes some seconds.
 pub const PROBE_LIMIT: Duration = Duration::from_secs(120);
@@ -21,15 +22,26 @@ pub const SURVEY_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// [`NoAnswer`], whatever becomes of the worker.
-pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::Answer, NoAnswer> {
+pub fn probe<T: Task>(
+    device: &Device,
+    task: T,
+    limit: Duration,
+    stop: &Stop,
+) -> Result<T::Answer, NoAnswer> {
     let backend = device.backend;
     let (device, _folder) = device.with_folder().map_err(NoAnswer::NotStarted)?;
     let is_gpu = device.gpu.is_some();
     let question = OnDevice { device, time_left: None, kernel_limit: limit, task };
     let program = Program::this().map_err(WorkerError::Start);
-    let answer = program.and_then(|program| ask(&program, &question, limit)).map_err(|error| {
+    let answer = program.and_then(|program| ask(&program, &question, limit, stop));
+    let answer = answer.map_err(|error| {
+        if stop.requested() {
+            return NoAnswer::Stopped;
+        }
+        if !is_gpu {
+            return NoAnswer::Failed(error.to_string());
+        }
         NoAnswer::NoDevice(match error {
-            other if !is_gpu => other.to_string(),
             WorkerError::TimeLimit { .. } => format!(
                 "the {backend} driver gave no answer in {} s, and the process that asked it was \
                  ended",
@@ -46,11 +58,12 @@ fn ask<Q: Question>(
     program: &Program,
     question: &Q,
     limit: Duration,
+    stop: &Stop,
 ) -> Result<Q::Answer, WorkerError> {
-    match ask_once(program, question, limit) {
-        Err(error @ WorkerError::Ended(_)) => {
+    match ask_once(program, question, limit, stop) {
+        Err(error @ WorkerError::Ended(_)) if !stop.requested() => {
             say!("{}: {error}; it is tried once more", Q::NAME);
-            ask_once(program, question, limit)
+            ask_once(program, question, limit, stop)
         }
         answer => answer,
     }
@@ -60,8 +73,11 @@ fn ask_once<Q: Question>(
     program: &Program,
     question: &Q,
     limit: Duration,
+    stop: &Stop,
 ) -> Result<Q::Answer, WorkerError> {
     let mut worker = Worker::start(program)?;
+    // Ctrl-C closes the input, upon which the worker leaves with all that it has started.
+    let _held = stop.hold(worker.input());
     let answer = worker.ask(question, Some(limit))?;
     worker.finish();
     Ok(answer)
@@ -82,7 +98,7 @@ mod tests {
         let device = Device::cpu(1, false);
         let limit = Duration::from_millis(500);
         let question = OnDevice { device, time_left: None, kernel_limit: limit, task: SurveyTask };
-        let error = ask(&program, &question, limit).unwrap_err();
+        let error = ask(&program, &question, limit, &Stop::default()).unwrap_err();
         (error, std::fs::read_to_string(notes).unwrap().lines().count())
     }
 

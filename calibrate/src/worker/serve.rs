@@ -52,9 +52,13 @@ pub fn serve() -> anyhow::Result<Infallible> {
         IdentifyTask::NAME => request.answer(identify),
         IntroduceTask::NAME => {
             request.answer(|OnDevice::<IntroduceTask> { device, task, .. }| {
-                device
-                    .introduce(&task.runtime)
-                    .map_err(|error| Failure::NoDevice(exit::message(&error)))
+                device.introduce(&task.runtime).map_err(|error| {
+                    let why = exit::message(&error);
+                    match error.downcast_ref() {
+                        Some(BackendError::NotInstalled(_)) => Failure::NoDevice(why),
+                        _ => Failure::Failed(why),
+                    }
+                })
             })
         }
         SurveyTask::NAME => {

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::device::{Device, FoundGpu, Surveyed};
 use super::ladder::Ladder;
 use crate::measure::{Procedure, Samples, Surroundings};
-use crate::plan::Subject;
 use crate::plan::workload::Layer;
+use crate::plan::{Refusal, Subject};
 use crate::prove::{Proof, WrongResult};
 
 /// A piece of work for a worker that has a device.
@@ -298,7 +298,7 @@ impl Task for IdentifyTask {
 impl Task for PlanTask {
     const NAME: &'static str = "plan";
     /// For each subject the bytes of the device's memory that it needs, or why it cannot be run.
-    type Answer = Vec<Result<u64, String>>;
+    type Answer = Vec<Result<u64, Refusal>>;
 
     /// That of all its subjects, where it is a runtime's.
     fn implementation(&self) -> Implementation {

@@ -28,9 +28,14 @@ fn write_bare_python(folder: &Path) {
     let mut python = process::Command::new("python3");
     let found = python.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
-    let bare = folder.join("python3");
-    std::fs::write(&bare, format!("#!/bin/sh\nexec '{}' -S -E \"$@\"\n", found.trim())).unwrap();
-    std::fs::set_permissions(&bare, Permissions::from_mode(0o755)).unwrap();
+    write_python(folder, &format!("exec '{}' -S -E \"$@\"", found.trim()));
+}
+
+/// A `python3` that does this.
+fn write_python(folder: &Path, does: &str) {
+    let python = folder.join("python3");
+    std::fs::write(&python, format!("#!/bin/sh\n{does}\n")).unwrap();
+    std::fs::set_permissions(&python, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -44,6 +49,12 @@ fn runtimes_that_lack_something_say_all_of_it_and_how_to_install_it() {
     list().stdout(
         contains("pytorch      not found: `python3` cannot be started: No such file or directory")
             .and(contains("; to install what it needs: pip install torch numpy")),
+    );
+    write_python(folder.path(), "echo nonsense");
+    list().stdout(
+        contains("pytorch      does not work: it")
+            .and(contains("cannot be read").or(contains("out of turn")))
+            .and(contains("pip install").not()),
     );
     write_bare_python(folder.path());
     let lacks = |modules: &str, packages: &str| {

@@ -210,6 +210,24 @@ fn a_runtime_that_dies_at_its_start_is_started_once_more() {
     assert_nothing_is_left(folder.path());
 }
 
+/// A failure, as it is when it happens later.
+#[test]
+fn a_runtime_that_dies_when_it_is_asked_about_a_problem_fails_the_run() {
+    let folder = folder(&["dies-at-tanh"]);
+    let run = |problem: &str, reason: &str| {
+        let mut command = shortest(folder.path());
+        command.args(["--runtime", "native,./dies-at-tanh.toml", "--problem", problem]);
+        command.arg("--overwrite").assert().code(1).stdout(contains(reason).count(1));
+    };
+    run("mul+tanh/f32/m2.n10", "dies-at-tanh failed when it was asked whether it runs it");
+    assert_eq!(load(folder.path()).records.len(), 1);
+    let mut command = shortest(folder.path());
+    command.args(["--runtime", "./dies-at-tanh.toml", "--problem", "mul+tanh/f32/m2.n10"]);
+    let reason = "error: mul+tanh/f32/m2.n10: dies-at-tanh failed when";
+    command.arg("--overwrite").assert().code(1).stderr(contains(reason));
+    assert_nothing_is_left(folder.path());
+}
+
 #[test]
 fn the_selftest_measures_a_runtime_against_itself() {
     let folder = folder(&["none"]);
@@ -239,7 +257,10 @@ fn one_that_cannot_be_used_says_what_to_install() {
         contains("the runtime missing cannot be used: No module named 'tiny'")
             .and(contains("; to install what it needs: pip install tiny")),
     );
-    run("./rubbish.toml").assert().code(5).stderr(contains("cannot be read"));
+    run("./rubbish.toml")
+        .assert()
+        .code(5)
+        .stderr(contains("cannot be read").and(contains("pip install").not()));
     run("./no-such.toml").assert().code(2).stderr(contains("cannot read"));
     run("pytroch").assert().code(2).stderr(contains(
         "error: unknown runtime `pytroch`; did you mean `pytorch`?; see `calibrate list runtimes`",

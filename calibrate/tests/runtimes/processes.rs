@@ -1,5 +1,7 @@
 //! The processes of runtimes, and their folders: none is left behind, however a run ends.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant};
@@ -74,8 +76,6 @@ fn start_long(folder: &Path, runtime: &str) -> process::Child {
         .stderr(process::Stdio::null())
         .spawn()
         .unwrap();
-    // Runtimes are asked what they are before the program listens for signals, which a test that was
-    // started in the background ignores until then.
     wait_until(|| folder.join("r.toml.journal").exists());
     wait_for_processes(folder, |count| count >= 2);
     child
@@ -104,6 +104,58 @@ fn an_interrupted_run_ends_what_a_runtime_has_started() {
         child.wait().unwrap();
         wait_for_processes(folder.path(), |count| count == 0);
     }
+}
+
+/// Interrupts a command while runtimes hang that it asks what they are or do, and holds what that leaves
+/// behind against nothing.
+fn interrupt(folder: &Path, signal: &str, command: &mut process::Command) {
+    std::fs::create_dir_all(folder.join("tmp")).unwrap();
+    let child = command
+        .current_dir(folder)
+        .env("TMPDIR", folder.join("tmp"))
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .stdout(process::Stdio::piped())
+        .stderr(process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // What escaped from it, and the one that hangs.
+    wait_for_processes(folder, |count| count >= 2);
+    wait_until(|| left(folder).iter().any(|one| one.join("hanging").exists()));
+    let sent = process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    assert!(errors.contains("interrupted before anything was done"), "{errors}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(processes_in(folder), 0);
+    assert_nothing_is_left(folder);
+    assert!(!folder.join("r.toml").exists());
+}
+
+#[test]
+fn an_interruption_before_anything_is_measured_leaves_nothing_behind() {
+    for (flaw, signal) in [("escapes-at-hello", "-INT"), ("escapes-at-supports", "-TERM")] {
+        let folder = folder(&[flaw]);
+        for options in [&["--output", "r.toml"][..], &["--plan"]] {
+            let mut command = process::Command::new(env!("CARGO_BIN_EXE_calibrate"));
+            command.args(["--threads", "1", "--force", "--problem", PROBLEM]).args(options);
+            interrupt(folder.path(), signal, command.arg(format!("--runtime=./{flaw}.toml")));
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_list_of_runtimes_leaves_nothing_behind() {
+    let folder = folder(&[]);
+    let python = folder.path().join("python3");
+    std::fs::write(&python, "#!/bin/sh\nsetsid sleep 3600 &\n: > hanging; sleep 3600\n").unwrap();
+    std::fs::set_permissions(&python, Permissions::from_mode(0o755)).unwrap();
+    let places = std::env::var("PATH").unwrap();
+    let mut command = process::Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    command.args(["list", "runtimes"]);
+    command.env("PATH", format!("{}:{places}", folder.path().display()));
+    interrupt(folder.path(), "-INT", &mut command);
 }
 
 /// In a session of its own, without a parent, when its worker ends and when it is killed.

@@ -2,9 +2,10 @@
 //! for or why there is nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::error::RuntimeError;
@@ -46,9 +47,20 @@ pub struct Ready {
 #[serde(deny_unknown_fields)]
 pub struct Kernels {
     /// One per op.
+    #[serde(deserialize_with = "some")]
     pub unfused: Vec<String>,
     /// As few as the runtime makes of the chain.
+    #[serde(deserialize_with = "some")]
     pub fused: Vec<String>,
+}
+
+/// At least one kernel: something computes the result.
+fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    let kernels = Vec::deserialize(list)?;
+    match kernels.is_empty() {
+        false => Ok(kernels),
+        true => Err(D::Error::custom("a variant without kernels computes nothing")),
+    }
 }
 
 /// How long all of the runs took.
@@ -63,6 +75,36 @@ pub struct Ran {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Done {}
+
+/// The keys of an answer, each once: of two times none would be that of the runs.
+struct Keys(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(line: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Keys, A::Error> {
+                let mut keys = Map::new();
+                while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+                    if keys.contains_key(&key) {
+                        return Err(A::Error::custom(format!("it has `{key}` twice")));
+                    }
+                    keys.insert(key, value);
+                }
+                Ok(Keys(keys))
+            }
+        }
+
+        line.deserialize_map(Object)
+    }
+}
 
 /// Reads a line as the answer to the request with a number and a name.
 ///
@@ -79,7 +121,7 @@ pub fn read<A: DeserializeOwned>(
         reason,
         shown: String::from_utf8_lossy(line).chars().take(SHOWN).collect(),
     };
-    let mut answer: Map<String, Value> =
+    let Keys(mut answer) =
         serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
     let number = answer.remove("n");
     if number.as_ref().and_then(Value::as_u64) != Some(request) {

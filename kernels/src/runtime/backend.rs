@@ -85,8 +85,15 @@ impl Runtime {
         } else {
             None
         };
-        let named =
-            |error: RuntimeError| BackendError::Device(format!("{}: {error}", program.name).into());
+        let named = |error: RuntimeError| {
+            let text = format!("{}: {error}", program.name).into();
+            match error {
+                RuntimeError::Start { .. } | RuntimeError::Missing(_) => {
+                    BackendError::NotInstalled(text)
+                }
+                _ => BackendError::Device(text),
+            }
+        };
         let start = || introduced(program, threads, processors.as_deref());
         let (conversation, introduction) = match start() {
             // The system ends a process for the memory that another one took, and any program can

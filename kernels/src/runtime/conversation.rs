@@ -317,6 +317,7 @@ mod tests {
             ("read line; echo '{\"n\": 1, \"extra\": 2}'; cat", "unknown field `extra`"),
             ("read line; echo '{\"n\": \"1\"}'; cat", "it has n = \"1\", and request 1 was asked"),
             ("read line; echo '{}'; cat", "it has no `n`"),
+            ("read line; echo '{\"n\": 1, \"n\": 1}'; cat", "it has `n` twice"),
             ("read line; printf '{\"n\": 1'; exit 3", "ended in the middle of its answer"),
             ("read line; kill -9 $$", "ended by signal 9"),
             ("exec >&-; sleep 1000", "closed its output"),

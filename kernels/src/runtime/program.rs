@@ -57,12 +57,10 @@ impl RuntimeProgram {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         confine(&mut command, processors);
-        let child = command.spawn()?;
         #[cfg(unix)]
-        if let Ok(group) = i32::try_from(child.id()) {
-            crate::worker::groups::add(group);
-        }
-        Ok(child)
+        return crate::worker::groups::start(|| command.spawn());
+        #[cfg(not(unix))]
+        command.spawn()
     }
 }
 

@@ -134,7 +134,7 @@ fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError>
     while let Ok(question) = questions.recv() {
         let question = question.map_err(ServeError::NoQuestion)?;
         let Reply(body) = answer(&Request { message: question, notes: Notes::new(&output) });
-        if IS_LEAVING.load(Ordering::SeqCst) {
+        if is_leaving() {
             // What it worked with was ended under its hands, which is no finding.
             wait_for_the_end();
         }
@@ -159,8 +159,13 @@ pub fn leave() -> ! {
     end(LEFT)
 }
 
-/// Waits while another thread ends this process.
-fn wait_for_the_end() -> ! {
+/// Whether another thread ends this process.
+pub(super) fn is_leaving() -> bool {
+    IS_LEAVING.load(Ordering::SeqCst)
+}
+
+/// Waits while it does.
+pub(super) fn wait_for_the_end() -> ! {
     loop {
         thread::park();
     }

@@ -40,6 +40,8 @@ enum Behave {
     SayAndExit,
     /// Starts processes that work in this folder: one in a session of its own, whose parent has ended.
     LeaveBehind(std::path::PathBuf),
+    /// Starts the next such process in this folder whenever one has ended.
+    StartAgain(std::path::PathBuf),
     /// Has a library write this file at the end of the process.
     WriteAtExit(std::path::PathBuf),
 }
@@ -129,9 +131,11 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
             let mut command = std::process::Command::new("sleep");
             #[cfg(unix)]
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
-            let mut program = command.arg("3600").spawn().unwrap();
+            command.arg("3600");
             #[cfg(unix)]
-            groups::add(program.id().try_into().unwrap());
+            let mut program = groups::start(|| command.spawn()).unwrap();
+            #[cfg(not(unix))]
+            let mut program = command.spawn().unwrap();
             let status = program.wait().unwrap();
             return format!("the program ended: {status}");
         }
@@ -152,6 +156,7 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
             return behave(Behave::Exit(3), notes);
         }
         Behave::LeaveBehind(folder) => leave_behind(&folder),
+        Behave::StartAgain(folder) => start_again(&folder),
         Behave::WriteAtExit(path) => {
             WRITTEN_AT_EXIT.set(path).unwrap();
             #[cfg(unix)]
@@ -162,6 +167,21 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
         }
     }
     "done".to_owned()
+}
+
+/// A shell that waits for what it has started, and another one when that was ended.
+fn start_again(folder: &std::path::Path) {
+    #[cfg(unix)]
+    loop {
+        use std::os::unix::process::CommandExt;
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "setsid sleep 3600 & sleep 3600"]).current_dir(folder).process_group(0);
+        let mut shell = groups::start(|| shell.spawn()).unwrap();
+        groups::remove(shell.id().try_into().unwrap());
+        shell.wait().unwrap();
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
 }
 
 /// A shell in a session of its own that ends at once, and what it has started does not.

@@ -38,14 +38,18 @@ def compute(state):
     state["result"] = x
 
 
+def hang_if(it_does):
+    if it_does:
+        open("hanging", "w").close()
+        time.sleep(3600)
+
+
 def run(state, variant, iterations):
     global runs
     if not iterations:
         return {"ns": 0}
     runs += 1
-    if "hang" in FLAW:
-        open("hanging", "w").close()
-        time.sleep(3600)
+    hang_if("hang" in FLAW)
     if FLAW == "crash":
         sys.exit("error: out of ideas")
     if FLAW == "late-crash" and runs > 20:
@@ -91,11 +95,13 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
             # In a session of its own, and an orphan as soon as the shell has ended.
             escape = "sleep 3600 & true"
             subprocess.run(escape, shell=True, start_new_session=True, stdout=subprocess.DEVNULL)
+        hang_if(FLAW == "escapes-at-hello")
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
         return dict(name=NAME, version="1.2", device="cpu", dtypes=["f32"], clock="host")
     if do == "supports":
+        hang_if(FLAW == "escapes-at-supports")
         if FLAW == "dies-at-tanh" and problem["ops"][-1]["op"] == "tanh":
             os.abort()
         lacking = [op["op"] for op in problem["ops"] if op["op"] not in OPS]
@@ -105,7 +111,8 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
             return {"error": "no kernels today"}
         prepare(problems.setdefault(id, {}), problem, files, output)
         names = [op["op"] for op in problem["ops"]]
-        return dict(kernels=dict(unfused=names, fused=["+".join(names)]), layouts=True)
+        fused = [] if FLAW == "no-kernels" else ["+".join(names)]
+        return dict(kernels=dict(unfused=names, fused=fused), layouts=True)
     state = problems[id]
     if do == "run":
         return run(state, variant, iterations)

@@ -41,8 +41,8 @@ impl Validation {
         }
         text += &format!("\n{}\n", table.render(width));
         let notes = [
-            "off: median / p90 of the errors; covered: the share of measured times / speedups in \
-             their 95 % intervals",
+            "off: median / p90 of the errors, |ln(estimate / measured)|; covered: the share of \
+             measured times / speedups in their 95 % intervals",
             "regret: what decisions lose against the faster variant; always, never: of fusing \
              always or never; oracle: of knowing every speedup",
         ];
@@ -55,7 +55,10 @@ impl Validation {
     pub fn excess(&self) -> String {
         let regret = self.all.regret.map_or(0.0, |regret| regret.decided);
         let limit = self.question.max_regret.unwrap_or_default();
-        format!("the regret is {}, above the limit of {}", finely(regret), finely(limit))
+        // With as many digits as it takes to tell the two apart.
+        let pairs = (2..).map(|digits| [regret, limit].map(|share| with_digits(share, digits)));
+        let [regret, limit] = pairs.take(16).find(|[a, b]| a != b).unwrap_or_default();
+        format!("the regret is {regret}, above the limit of {limit}")
     }
 }
 
@@ -108,5 +111,9 @@ fn cells(group: &Group) -> [String; COLUMNS.len()] {
 
 /// A small share in per cent.
 fn finely(share: f64) -> String {
-    format!("{:.2} %", 100.0 * share)
+    with_digits(share, 2)
+}
+
+fn with_digits(share: f64, digits: usize) -> String {
+    format!("{:.digits$} %", 100.0 * share)
 }

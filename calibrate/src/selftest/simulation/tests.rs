@@ -96,7 +96,12 @@ fn read_back(disturbance: Disturbance, time_budget: Option<Duration>) -> Hardwar
     let run = Run {
         machine: &RealMachine::identify("auto", fingerprint).unwrap(),
         runtimes: &[],
-        plan: &Plan { shapes: "test".to_owned(), subjects, skipped: Vec::new() },
+        plan: &Plan {
+            shapes: "test".to_owned(),
+            subjects,
+            skipped: Vec::new(),
+            has_failures: false,
+        },
         settings: &settings,
         parts: &Part::now(false, Vec::new()),
         quick: false,

@@ -83,6 +83,25 @@ fn what_escapes_from_a_worker_ends_with_it_however_it_ends() {
     }
 }
 
+/// What ends under its hands is not started anew while the worker leaves.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_that_leaves_starts_nothing_more() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = worker();
+        let (input, place) = (worker.input(), folder.path().to_owned());
+        std::thread::spawn(move || {
+            while processes_in(&place) < 3 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            input.close();
+        });
+        worker.ask(&Behave::StartAgain(folder.path().to_owned()), LONG).unwrap_err();
+        assert_eq!(processes_in(folder.path()), 0);
+    }
+}
+
 #[cfg(unix)]
 pub(super) fn send(signal: &str, process: &str) {
     let sent = std::process::Command::new("kill").args([signal, process]).status().unwrap();
