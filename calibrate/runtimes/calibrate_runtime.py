@@ -159,11 +159,12 @@ class Server:
             try:
                 importlib.import_module(module)
             except ModuleNotFoundError as error:
-                missing.append(error.name or module)
-            except ImportError as error:
-                return {"missing": f"{sys.executable} cannot import {module}: {error}"}
+                if error.name is None:
+                    raise
+                missing.append(error.name)
         if missing:
-            return {"missing": f"{sys.executable} has no {' and no '.join(missing)}"}
+            names = " and no ".join(dict.fromkeys(missing))
+            return {"missing": f"{sys.executable} has no {names}"}
         options = {"python": platform.python_version(), **self.runtime.options(threads)}
         return {
             "name": self.runtime.name,

@@ -114,7 +114,7 @@ fn each_flaw_has_one_clear_reason() {
             "out-of-turn",
             "it answered out of turn at `hello`: it has n = 2, and request 1 was asked",
         ),
-        ("talks", "it answered out of turn at `supports`: it wrote without being asked"),
+        ("talks", "out of turn at `supports`: it wrote more behind its answer to `hello`"),
         ("refuses", "tiny: its `prepare` failed: no kernels today"),
         ("missing", "tiny: No module named 'tiny'"),
         ("fast-clock", "its clock cannot be right: it says"),

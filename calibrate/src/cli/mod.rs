@@ -89,7 +89,7 @@ of --shard auto.
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed \
 self-test, regression found by `compare`, or limit of `validate` or `trace validate` exceeded, 5 a \
-device or one of its libraries is missing, 130 interrupted.";
+device, a runtime or one of its libraries is missing, 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
 ///

@@ -69,7 +69,7 @@ impl From<LeaveOutName> for LeaveOut {
 /// Reads a limit: a share from a number of per cent.
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse::<f64>() {
-        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(0.01 * percent),
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(0.01 * percent.abs()),
         _ => Err("it must be a number of per cent, such as 0.5%".to_owned()),
     }
 }

@@ -72,8 +72,8 @@ fn print_plan(args: &RunArgs, stop: &Stop) -> anyhow::Result<u8> {
     let procedure = args.procedure();
     let width = Width::of_stdout();
     let text = report::plan(&plan, controls, &procedure, args.spread(), &needs, width);
-    std::io::stdout().write_all(plain::text(&text).as_bytes())?;
-    Ok(exit::DONE)
+    exit::if_read(std::io::stdout().write_all(plain::text(&text).as_bytes()).map_err(Into::into))?;
+    Ok(if plan.has_failures { exit::FAILURE } else { exit::DONE })
 }
 
 /// The problems that are requested, as far as they match the filter and are of the part.
@@ -177,6 +177,13 @@ pub fn measure(
         }
     } else {
         say!("nothing was measured; no file was written: {}", why_nothing(outcome.end));
+        let journal = files.journal();
+        if outcome.end != RunEnd::Complete && journal.exists() {
+            let path = journal.display();
+            say!(
+                "{path} keeps what its processes have measured; the same command goes on from there"
+            );
+        }
     }
     let has_failures = plan.has_failures || outcome.has_failures();
     let ends = (outcome.end, has_failures);

@@ -193,8 +193,12 @@ fn unusable_runtime(choice: &RuntimeChoice, reason: &NoAnswer) -> anyhow::Error 
     if matches!(reason, NoAnswer::Stopped) {
         return InterruptedError.into();
     }
-    let why = why_unusable(choice, reason);
-    NoDeviceError(format!("the runtime {} cannot be used: {why}", choice.name)).into()
+    let text =
+        format!("the runtime {} cannot be used: {}", choice.name, why_unusable(choice, reason));
+    match reason {
+        NoAnswer::NoDevice(_) => NoDeviceError(text).into(),
+        _ => anyhow::Error::msg(text),
+    }
 }
 
 /// Why a runtime cannot be used, and how to install what it needs if that is not there.

@@ -206,7 +206,7 @@ fn a_runtime_that_dies_at_its_start_is_started_once_more() {
     let calibration = load(folder.path());
     assert_eq!((calibration.records.len(), calibration.skipped.len()), (1, 0));
     let reason = "the runtime dies cannot be used: its process was ended by signal 9";
-    run("./dies.toml").assert().code(5).stderr(contains(reason));
+    run("./dies.toml").assert().code(1).stderr(contains(reason));
     assert_nothing_is_left(folder.path());
 }
 
@@ -221,6 +221,9 @@ fn a_runtime_that_dies_when_it_is_asked_about_a_problem_fails_the_run() {
     };
     run("mul+tanh/f32/m2.n10", "dies-at-tanh failed when it was asked whether it runs it");
     assert_eq!(load(folder.path()).records.len(), 1);
+    let mut command = calibrate(folder.path());
+    command.args(["--runtime", "native,./dies-at-tanh.toml", "--problem", "mul+tanh/f32/m2.n10"]);
+    command.arg("--plan").assert().code(1);
     let mut command = shortest(folder.path());
     command.args(["--runtime", "./dies-at-tanh.toml", "--problem", "mul+tanh/f32/m2.n10"]);
     let reason = "error: mul+tanh/f32/m2.n10: dies-at-tanh failed when";
@@ -259,7 +262,7 @@ fn one_that_cannot_be_used_says_what_to_install() {
     );
     run("./rubbish.toml")
         .assert()
-        .code(5)
+        .code(1)
         .stderr(contains("cannot be read").and(contains("pip install").not()));
     run("./no-such.toml").assert().code(2).stderr(contains("cannot read"));
     run("pytroch").assert().code(2).stderr(contains(

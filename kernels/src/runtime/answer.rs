@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -56,11 +56,14 @@ pub struct Kernels {
 
 /// At least one kernel: something computes the result.
 fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
-    let kernels = Vec::deserialize(list)?;
-    match kernels.is_empty() {
-        false => Ok(kernels),
-        true => Err(D::Error::custom("a variant without kernels computes nothing")),
+    let kernels = Vec::<String>::deserialize(list)?;
+    if kernels.is_empty() {
+        return Err(D::Error::custom("a variant without kernels computes nothing"));
     }
+    if kernels.iter().any(|kernel| kernel.trim().is_empty()) {
+        return Err(D::Error::custom("a kernel has no words"));
+    }
+    Ok(kernels)
 }
 
 /// How long all of the runs took.
@@ -76,33 +79,65 @@ pub struct Ran {
 #[serde(deny_unknown_fields)]
 pub struct Done {}
 
-/// The keys of an answer, each once: of two times none would be that of the runs.
-struct Keys(Map<String, Value>);
+/// JSON whose objects have each key once: of two times none would be that of the runs.
+struct Unambiguous(Value);
 
-impl<'de> Deserialize<'de> for Keys {
-    fn deserialize<D: Deserializer<'de>>(line: D) -> Result<Self, D::Error> {
-        struct Object;
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyJson)
+    }
+}
 
-        impl<'de> Visitor<'de> for Object {
-            type Value = Keys;
+struct AnyJson;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
+impl<'de> Visitor<'de> for AnyJson {
+    type Value = Unambiguous;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Keys, A::Error> {
-                let mut keys = Map::new();
-                while let Some((key, value)) = entries.next_entry::<String, Value>()? {
-                    if keys.contains_key(&key) {
-                        return Err(A::Error::custom(format!("it has `{key}` twice")));
-                    }
-                    keys.insert(key, value);
-                }
-                Ok(Keys(keys))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Unambiguous, E> {
+        Ok(Unambiguous(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unambiguous, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unambiguous(item)) = items.next_element()? {
+            list.push(item);
         }
+        Ok(Unambiguous(list.into()))
+    }
 
-        line.deserialize_map(Object)
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Unambiguous, A::Error> {
+        let mut keys = Map::new();
+        while let Some((key, Unambiguous(value))) = entries.next_entry::<String, _>()? {
+            if keys.contains_key(&key) {
+                return Err(A::Error::custom(format!("it has `{key}` twice")));
+            }
+            keys.insert(key, value);
+        }
+        Ok(Unambiguous(keys.into()))
     }
 }
 
@@ -121,8 +156,10 @@ pub fn read<A: DeserializeOwned>(
         reason,
         shown: String::from_utf8_lossy(line).chars().take(SHOWN).collect(),
     };
-    let Keys(mut answer) =
+    let Unambiguous(answer) =
         serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
+    let mut answer: Map<String, Value> =
+        serde_json::from_value(answer).map_err(|error| unreadable(error.to_string()))?;
     let number = answer.remove("n");
     if number.as_ref().and_then(Value::as_u64) != Some(request) {
         let found = number.map_or_else(|| "no `n`".to_owned(), |found| format!("n = {found}"));
@@ -136,7 +173,8 @@ pub fn read<A: DeserializeOwned>(
             other => other.to_string(),
         };
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        Some(lines.collect::<Vec<_>>().join("; "))
+        let text = lines.collect::<Vec<_>>().join("; ");
+        Some(if text.is_empty() { "it does not say why".to_owned() } else { text })
     };
     if let Some(reason) = word("error") {
         return Err(RuntimeError::Failed { step, reason });

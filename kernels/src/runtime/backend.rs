@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,12 +87,11 @@ impl Runtime {
         };
         let named = |error: RuntimeError| {
             let text = format!("{}: {error}", program.name).into();
-            match error {
-                RuntimeError::Start { .. } | RuntimeError::Missing(_) => {
-                    BackendError::NotInstalled(text)
-                }
-                _ => BackendError::Device(text),
-            }
+            let is_absent = match &error {
+                RuntimeError::Start { source, .. } => source.kind() == ErrorKind::NotFound,
+                error => matches!(error, RuntimeError::Missing(_)),
+            };
+            if is_absent { BackendError::NotInstalled(text) } else { BackendError::Device(text) }
         };
         let start = || introduced(program, threads, processors.as_deref());
         let (conversation, introduction) = match start() {

@@ -31,6 +31,8 @@ pub(super) struct Conversation {
     unread: Vec<u8>,
     standard_error: StandardError,
     number: u64,
+    /// What it has answered last.
+    answered: Option<&'static str>,
 }
 
 /// The result of waiting some time for input.
@@ -65,6 +67,7 @@ impl Conversation {
             unread: Vec::new(),
             standard_error,
             number: 0,
+            answered: None,
         })
     }
 
@@ -109,9 +112,19 @@ impl Conversation {
     ) -> Result<R::Answer, RuntimeError> {
         let step = R::NAME;
         self.number += 1;
-        if !self.unread.is_empty() || matches!(self.hear(Duration::ZERO), Ok(Heard::Something)) {
-            let reason = "it wrote without being asked".to_owned();
-            return Err(RuntimeError::OutOfTurn { step, reason });
+        let heard =
+            if self.unread.is_empty() { self.hear(Duration::ZERO) } else { Ok(Heard::Something) };
+        match (heard, self.answered) {
+            (Ok(Heard::Something), Some(before)) => {
+                let reason = format!("it wrote more behind its answer to `{before}`");
+                return Err(RuntimeError::OutOfTurn { step, reason });
+            }
+            (Ok(Heard::Something), None) => {
+                let reason = "it wrote without being asked".to_owned();
+                return Err(RuntimeError::OutOfTurn { step, reason });
+            }
+            (Ok(Heard::End), Some(before)) => return Err(self.ended_behind(before, step)),
+            _ => {}
         }
         let line = Numbered { n: self.number, name: step, request };
         let mut line = serde_json::to_vec(&line)
@@ -120,7 +133,20 @@ impl Conversation {
         // It fails when the process has ended, which reading finds out.
         let _ = self.input.write_all(&line).and_then(|()| self.input.flush());
         let answer = self.line(step, limit)?;
-        answer::read(&answer, step, self.number)
+        let answer = answer::read(&answer, step, self.number);
+        self.answered = Some(step);
+        answer
+    }
+
+    /// How it ended between an answer and the next request.
+    fn ended_behind(&mut self, before: &str, step: &'static str) -> RuntimeError {
+        match self.ended(step) {
+            RuntimeError::Ended { how, .. } => {
+                let how = format!("{how}, behind its answer to `{before}`");
+                RuntimeError::Ended { step, how }
+            }
+            other => other,
+        }
     }
 
     /// One line of what it writes.
@@ -170,7 +196,7 @@ impl Conversation {
         let how = match status {
             Some(status) => {
                 let last_words = self.standard_error.after_the_end();
-                ended::how(status, &last_words, !self.unread.is_empty())
+                ended::how(status, without_trace(&last_words), !self.unread.is_empty())
             }
             None => "its process closed its output without an answer, and was killed".to_owned(),
         };
@@ -202,6 +228,14 @@ impl Drop for Conversation {
             }
             self.end();
         }
+    }
+}
+
+/// The error at the end of a trace of Python's, which is what it says; anything else as it is.
+fn without_trace(last_words: &str) -> &str {
+    match last_words.starts_with("Traceback (most recent call last)") {
+        true => last_words.trim_end().lines().next_back().unwrap_or_default(),
+        false => last_words,
     }
 }
 
@@ -318,8 +352,20 @@ mod tests {
             ("read line; echo '{\"n\": \"1\"}'; cat", "it has n = \"1\", and request 1 was asked"),
             ("read line; echo '{}'; cat", "it has no `n`"),
             ("read line; echo '{\"n\": 1, \"n\": 1}'; cat", "it has `n` twice"),
+            (
+                "read line; echo '{\"n\": 1, \"a\": [{\"b\": 1, \"b\": 2}]}'; cat",
+                "it has `b` twice",
+            ),
+            (
+                "read line; echo '{\"n\": 1, \"error\": \" \"}'; cat",
+                "its `supports` failed: it does not say why",
+            ),
             ("read line; printf '{\"n\": 1'; exit 3", "ended in the middle of its answer"),
             ("read line; kill -9 $$", "ended by signal 9"),
+            (
+                "read line; (echo 'Traceback (most recent call last):'; echo '  in x'; echo 'E: no') >&2; exit 1",
+                "its process failed: E: no (at",
+            ),
             ("exec >&-; sleep 1000", "closed its output"),
             ("read line; echo '{\"n\": 1, \"error\": \"no\"}'; cat", "its `supports` failed: no"),
         ] {
