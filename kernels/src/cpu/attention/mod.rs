@@ -285,7 +285,7 @@ impl<E: Uniform> AttentionKernel<E> {
             );
             let scores = (given, panel.cast_const());
             if self.values.is_none() {
-                let room = Self::WIDENS.then_some(panel);
+                let room = self.has_panel().then_some(panel);
                 let target = Target { room, ..Target::plain(of_scores) };
                 self.apply_stages(arch, scores, target, rows_of_all, stride);
                 return;

@@ -60,11 +60,20 @@ impl<E: Uniform> AttentionKernel<E> {
     /// Whether what is read has to be widened.
     pub(super) const WIDENS: bool = !matches!(E::DTYPE, DType::F32);
 
-    /// Whether scores are kept in a room: not when they are the result, nor when they are read from the
-    /// input as they are. What is not f32 is.
+    /// Whether scores are kept in a room: not when they are the result as they are, nor when they are
+    /// read from the input as they are. What is not f32 is.
+    ///
+    /// Scores that go through stages on their way to the result are kept there too: lines of the result
+    /// that are in no cache are then fetched row by row, and not by the GEMM, which writes one line of
+    /// each row at a time.
     pub(super) fn has_panel(&self) -> bool {
         let given = matches!(self.scores, Scores::Given(_));
-        Self::WIDENS || self.values.is_some() && (!self.stages.is_empty() || !given)
+        let is_passed_on = match (&self.values, given) {
+            (Some(_), true) | (None, false) => !self.stages.is_empty(),
+            (Some(_), false) => true,
+            (None, true) => false,
+        };
+        Self::WIDENS || is_passed_on
     }
 
     /// Numbers of a block of joined heads.
