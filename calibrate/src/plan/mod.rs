@@ -1,6 +1,7 @@
 //! The first stage: from the command line to a list of subjects.
 
 mod questions;
+mod refusal;
 mod request;
 mod shard;
 mod stable_hash;
@@ -18,13 +19,13 @@ use fusion_cost_model::{
     CacheState, Chain, Clock, DType, Implementation, Op, Pointwise, Problem, Rewrite,
 };
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet};
 use crate::units::gibibytes;
 
 pub use questions::{Questions, questions};
+pub use refusal::Refusal;
 pub use request::Request;
 pub use shard::{Shard, ShardChoice};
 pub use stable_hash::stable_hash;
@@ -42,28 +43,6 @@ pub struct Plan {
     pub skipped: Vec<Skipped>,
     /// Whether some of that cannot be because a runtime failed.
     pub has_failures: bool,
-}
-
-/// Why a subject cannot be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
-    /// In words.
-    pub reason: String,
-    /// Whether something failed, instead of not being there.
-    pub is_failure: bool,
-}
-
-impl From<String> for Refusal {
-    fn from(reason: String) -> Self {
-        Self { reason, is_failure: false }
-    }
-}
-
-impl Refusal {
-    /// The error of a run that ends with it.
-    fn error(&self, text: String) -> anyhow::Error {
-        if self.is_failure { anyhow::Error::msg(text) } else { UsageError(text).into() }
-    }
 }
 
 /// In which ways each problem is to be measured.
