@@ -44,10 +44,10 @@ impl Stop {
         let listening = stop.clone();
         ctrlc::set_handler(move || {
             let now = Instant::now();
-            match listening.0.first.get() {
+            match listening.wished_for(now) {
                 // Before the request, upon which the program may end at once.
                 None => say!("\nstopping (once more to quit at once)"),
-                Some(first) if now.saturating_duration_since(*first) > SAME_WISH => {
+                Some(time) if time > SAME_WISH => {
                     std::process::exit(i32::from(exit::INTERRUPTED));
                 }
                 Some(_) => {}
@@ -56,6 +56,11 @@ impl Stop {
         })
         .context(CANNOT_LISTEN)?;
         Ok(stop)
+    }
+
+    /// How long ago that was first asked; `None` where it was not.
+    fn wished_for(&self, now: Instant) -> Option<Duration> {
+        self.0.first.get().map(|first| now.saturating_duration_since(*first))
     }
 
     /// Asks the run to end.
@@ -128,12 +133,17 @@ mod tests {
         drop(of_other);
         assert!(other.wait().unwrap().success());
         assert!(running.try_wait().unwrap().is_none() && beside.try_wait().unwrap().is_none());
-        stop.request(Instant::now());
+        let now = Instant::now();
+        assert_eq!(stop.wished_for(now), None);
+        stop.request(now);
         assert!(running.wait().unwrap().success() && beside.wait().unwrap().success());
         drop((held, of_beside));
         let mut late = cat();
         let _held = stop.hold(Input::new(late.stdin.take().unwrap()));
         assert!(late.wait().unwrap().success());
         assert!(stop.requested());
+        stop.request(now + SAME_WISH);
+        let later = stop.wished_for(now + 2 * SAME_WISH);
+        assert_eq!(later, Some(2 * SAME_WISH), "since the first one");
     }
 }
