@@ -88,6 +88,12 @@ impl Error {
         ErrorKind::UnknownName { what, name: name.into_owned(), suggestions }.into()
     }
 
+    /// A name that is another one's in a system that this project does not speak the language of.
+    pub(crate) fn foreign_name(what: &'static str, name: &str, ours: &str) -> Self {
+        let suggestions = Suggestions::Nearest(vec![ours.to_owned()]);
+        ErrorKind::UnknownName { what, name: shortened(name).into_owned(), suggestions }.into()
+    }
+
     pub(crate) fn not_one_kernel(chain: impl Into<String>, reason: impl Into<String>) -> Self {
         ErrorKind::NotOneKernel { chain: chain.into(), reason: reason.into() }.into()
     }

@@ -359,6 +359,21 @@ pub trait Prepared {
     /// [`BackendError`] when the device fails.
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError>;
 
+    /// Runs a variant `untimed` times and then `iterations` times, with no pause between the two where
+    /// there would otherwise be one, and returns how long each of them took.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn run_behind(
+        &mut self,
+        variant: Variant,
+        untimed: u32,
+        iterations: u32,
+    ) -> Result<[Duration; 2], BackendError> {
+        Ok([self.run(variant, untimed)?, self.run(variant, iterations)?])
+    }
+
     /// Runs the unfused variant, at most `iterations` times, with a reading of the clock between its
     /// kernels: the mean seconds of each kernel where it stands in the sequence. `None` where the
     /// clock cannot be read there.

@@ -56,6 +56,16 @@ impl<P: Prepared> Prepared for Copies<P> {
         self.copies[self.last].run(self.variant, iterations)
     }
 
+    fn run_behind(
+        &mut self,
+        side: Variant,
+        untimed: u32,
+        iterations: u32,
+    ) -> Result<[Duration; 2], BackendError> {
+        self.last = Self::index(side);
+        self.copies[self.last].run_behind(self.variant, untimed, iterations)
+    }
+
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         self.copies[self.last].output()
     }

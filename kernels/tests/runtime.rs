@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fused_kernels::runtime::{Runtime, RuntimeProgram};
-use fused_kernels::{Backend, Expected, Inputs, OutputDigest, Setup, Unsupported, Variant};
+use fused_kernels::{
+    Backend, BackendError, Expected, Inputs, OutputDigest, Prepared, Setup, Unsupported, Variant,
+};
 use fusion_cost_model::{CacheState, Problem};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runtime/tiny.py");
@@ -29,10 +31,16 @@ fn problem() -> Problem {
     "mul+relu/f32/m16.n100".parse().unwrap()
 }
 
+/// Runs a variant, and says how long that took.
+type Runs = fn(&mut dyn Prepared, Variant) -> Result<(), BackendError>;
+
+const RUN: Runs = |prepared, variant| prepared.run(variant, 8).map(|_| ());
+const RUN_BEHIND: Runs = |prepared, variant| prepared.run_behind(variant, 3, 8).map(|_| ());
+
 /// Proves a problem as often as it takes to notice a flaw, and what became of that.
-fn proved(flaw: &str, runs: u32) -> Result<(), String> {
+fn proved(flaw: &str, (count, run): (u32, Runs)) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    let message = |error: fused_kernels::BackendError| error.to_string();
+    let message = |error: BackendError| error.to_string();
     let mut runtime = Runtime::start(&program(folder.path(), flaw), 1, true).map_err(message)?;
     let problem = problem();
     let inputs = Inputs::random(&problem, 7);
@@ -41,8 +49,8 @@ fn proved(flaw: &str, runs: u32) -> Result<(), String> {
     let mut prepared = prepared.ok_or("it has no kernels")?;
     for variant in Variant::ALL {
         prepared.poison().map_err(message)?;
-        for _ in 0..runs {
-            prepared.run(variant, 8).map_err(message)?;
+        for _ in 0..count {
+            run(&mut *prepared, variant).map_err(message)?;
             prepared.counters();
         }
         let output = prepared.output().map_err(message)?;
@@ -97,10 +105,61 @@ fn a_runtime_is_a_backend_like_the_others() {
 }
 
 #[test]
+fn runs_behind_others_are_timed_by_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut runtime = Runtime::start(&program(folder.path(), "none"), 1, true).unwrap();
+    let (problem, inputs) = (problem(), Inputs::random(&problem(), 3));
+    let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    let mut prepared = runtime.prepare(&problem, &inputs, setup()).unwrap().unwrap();
+    for (untimed, runs) in [(1, 200), (200, 1)] {
+        let [first, second] = prepared.run_behind(Variant::Fused, untimed, runs).unwrap();
+        // A machine that holds both up holds up the longer one more.
+        assert_eq!(first < second, untimed < runs, "{first:?} {second:?}");
+        assert!(first > Duration::ZERO && second > Duration::ZERO);
+        assert!(expected.error(&prepared.output().unwrap()) <= expected.tolerance());
+    }
+    // It is asked for something else as if nothing had been.
+    assert!(prepared.run(Variant::Unfused, 1).unwrap() > Duration::ZERO);
+}
+
+/// The second request is there when the first one is answered, or not.
+#[test]
+fn each_flaw_has_its_reason_where_runs_follow_each_other() {
+    assert_eq!(proved("none", (20, RUN_BEHIND)), Ok(()));
+    for (flaw, reason) in [
+        ("crash", "tiny: its process failed: out of ideas (at `run`)"),
+        ("late-crash", "tiny: its process was ended by signal 6 (at `run`)"),
+        ("raises", "tiny: its `run` failed: the second time"),
+        ("leaves-at-run", "its process ended without an answer (exit status: 0) (at `run`)"),
+        ("fast-clock", "its clock cannot be right: it says"),
+        ("slow-clock", "its clock cannot be right: it says"),
+        ("swaps-times", "its clock cannot be right: it says"),
+        ("repeats-run", "out of turn at `run`: it has n = "),
+        ("many-threads", "threads busy and was given 1"),
+    ] {
+        let found = proved(flaw, (20, RUN_BEHIND)).expect_err(flaw);
+        assert!(found.contains(reason), "{flaw}: {found}");
+    }
+}
+
+/// One that says why it failed is asked further.
+#[test]
+fn a_failure_of_the_first_runs_takes_the_answer_about_the_second_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut runtime = Runtime::start(&program(folder.path(), "raises"), 1, true).unwrap();
+    let inputs = Inputs::random(&problem(), 3);
+    let mut prepared = runtime.prepare(&problem(), &inputs, setup()).unwrap().unwrap();
+    prepared.run(Variant::Fused, 1).unwrap();
+    let error = prepared.run_behind(Variant::Fused, 1, 1).unwrap_err().to_string();
+    assert_eq!(error, "tiny: its `run` failed: the second time");
+    assert!(prepared.run_behind(Variant::Fused, 1, 1).is_ok());
+}
+
+#[test]
 fn each_flaw_has_one_clear_reason() {
-    assert_eq!(proved("none", 20), Ok(()));
+    assert_eq!(proved("none", (20, RUN)), Ok(()));
     // One that ends before it has said what it is, is started once more.
-    assert_eq!(proved("dies-once", 20), Ok(()));
+    assert_eq!(proved("dies-once", (20, RUN)), Ok(()));
     for (flaw, reason) in [
         ("no-kernels", "a variant without kernels computes nothing"),
         ("wrong", "wrong result of unfused"),
@@ -124,7 +183,7 @@ fn each_flaw_has_one_clear_reason() {
         ("short-output", "its output has 4 bytes, and 6400 were expected"),
         ("many-threads", "threads busy and was given 1"),
     ] {
-        let found = proved(flaw, 20).expect_err(flaw);
+        let found = proved(flaw, (20, RUN)).expect_err(flaw);
         assert!(found.contains(reason), "{flaw}: {found}");
     }
 }
@@ -162,7 +221,7 @@ fn what_it_does_behind_an_answer_costs_no_other_problem() {
 fn a_runtime_that_never_stops_writing_is_ended_too() {
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let _ = ended.send(proved("chatters", 1));
+        let _ = ended.send(proved("chatters", (1, RUN)));
     });
     // It is given seconds to leave; only a minute shows that it is never ended.
     assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(Ok(())));

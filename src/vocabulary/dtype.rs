@@ -89,6 +89,10 @@ impl FromStr for DType {
             "f16" | "fp16" | "float16" | "half" => Self::F16,
             "f8" | "fp8" | "float8" => Self::F8,
             "i8" | "int8" => Self::I8,
+            // Of products of these, `i8` is the whole.
+            "u8" | "uint8" | "s8" | "qint8" | "quint8" => {
+                return Err(Error::foreign_name("dtype", text, Self::I8.name()));
+            }
             _ => {
                 return Err(Error::unknown_name(
                     "dtype",
@@ -113,5 +117,9 @@ mod tests {
         assert_eq!("FP16".parse::<DType>().unwrap(), DType::F16);
         let message = "f23".parse::<DType>().unwrap_err().to_string();
         assert!(message.contains("f32"), "{message}");
+        for foreign in ["u8", "torch.quint8", "S8"] {
+            let message = foreign.parse::<DType>().unwrap_err().to_string();
+            assert_eq!(message, format!("unknown dtype `{foreign}`; did you mean `i8`?"));
+        }
     }
 }

@@ -45,8 +45,12 @@ impl Sizes {
             };
             let meaning = keys[index].meaning;
             let example = if keys[index].least == 0 { 1 } else { 64 };
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                let what = format!("must be a whole number, such as {key}{example}");
+                return Err(fail(format!("`{part}`: {meaning} {what}")));
+            }
             let value = number.parse::<u64>().map_err(|_| {
-                fail(format!("`{part}`: {meaning} must be a whole number, such as {key}{example}"))
+                fail(format!("`{part}`: {meaning}: no size may exceed {}", u32::MAX))
             })?;
             if given[index].replace(value).is_some() {
                 return Err(fail(format!("{key} ({meaning}) is given twice")));
@@ -391,7 +395,9 @@ mod tests {
             (Form::Linear, "m3.m4.k1.n1", "m (rows) is given twice"),
             (Form::Linear, "m1.5.k1.n1", "`5` has no key"),
             (Form::Linear, "", "`` has no key"),
-            (Form::Linear, "m99999999999999999999.k1.n1", "must be a whole number"),
+            (Form::Linear, "m+3.k1.n512", "must be a whole number"),
+            (Form::Linear, "m3 4.k1.n512", "must be a whole number"),
+            (Form::Linear, "m99999999999999999999.k1.n1", "no size may exceed"),
             (Form::Linear, "m9999999999.k1.n1", "no size may exceed"),
             (Form::Linear, "m4000000000.k4000000000.n4000000000", "63 bits"),
             (Form::Conv, "n1.c1024.h1.w1.k1024.r16384.s16384.pad16383", "63 bits"),

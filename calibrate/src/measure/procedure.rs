@@ -71,10 +71,14 @@ impl Procedure {
     /// An interval needs two values at least.
     pub const LEAST_ROUNDS: u32 = 2;
 
-    /// How long a sample of another program lasts at least. Between two of them it waits for a message,
-    /// and its first runs find caches and pages of the other variant: two runs of 0.2 ms of PyTorch took
-    /// 1.5 times as long each as a hundred.
+    /// How long a sample of another program lasts at least: two runs of 0.2 ms of PyTorch took 1.5 times
+    /// as long each as a hundred.
     pub const TOLD_SAMPLE: Duration = Duration::from_millis(5);
+
+    /// How long the untimed runs before such a sample last at least. Another program waits for a message
+    /// before them, and finds caches and buffers of the other variant: its first run then takes twice as
+    /// long as those after 2 to 3 ms.
+    pub const TOLD_UNTIMED: Duration = Duration::from_millis(3);
 
     /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
     pub const LEAST_TICKS: u32 = FusionRecord::LEAST_TICKS;

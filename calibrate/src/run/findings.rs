@@ -43,9 +43,8 @@ pub(super) fn noise<'a>(
 ) -> Vec<NoiseFloor> {
     let RunSettings { backend, threads, .. } = *settings;
     let usable = |control: &Measured| {
-        let wrong = |report: &ProcessReport| report.wrong_after.is_some();
         matches!(control.state, State::Unfinished | State::Finished)
-            && !control.processes.iter().any(wrong)
+            && control.wrong_after().is_none()
     };
     let of = |control: &Measured| {
         let estimate = control.estimate.as_ref().filter(|_| usable(control))?;

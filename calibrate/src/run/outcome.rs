@@ -11,6 +11,7 @@ use super::entry::{Entry, Part};
 use super::journal::Journal;
 use crate::measure::{Estimate, Method, Procedure, Samples, States, Surroundings, estimate};
 use crate::plan::Subject;
+use crate::prove::WrongResult;
 use crate::worker::{CoreChoice, Ladder, ProcessReport};
 
 /// What became of a subject.
@@ -122,6 +123,12 @@ impl Measured {
         self.processes.iter().map(|report| report.surroundings).collect()
     }
 
+    /// What was wrong with a result after the timing.
+    #[must_use]
+    pub fn wrong_after(&self) -> Option<&WrongResult> {
+        self.processes.iter().find_map(|report| report.wrong_after.as_ref())
+    }
+
     /// Whether most pairs of its last process were disturbed.
     pub(super) fn ended_disturbed(&self) -> bool {
         self.processes.last().is_some_and(|report| report.samples.is_mostly_disturbed())
@@ -166,10 +173,7 @@ impl Outcome {
     /// Whether a kernel computed something wrong, or could not be measured.
     #[must_use]
     pub fn has_failures(&self) -> bool {
-        self.all().any(|one| {
-            one.state.failure().is_some()
-                || one.processes.iter().any(|report| report.wrong_after.is_some())
-        })
+        self.all().any(|one| one.state.failure().is_some() || one.wrong_after().is_some())
     }
 
     /// Copies every sample from the journal, if that was asked for, and closes the journal: a

@@ -23,6 +23,11 @@ impl<'a> Planted<'a> {
         let [first, second] = self.sides;
         if side == Variant::Unfused { first } else { second }
     }
+
+    /// What so many runs of a side are of its kernels.
+    fn runs(&self, side: Variant, iterations: u32) -> u32 {
+        iterations.saturating_mul(self.runs + u32::from(side == Variant::Unfused))
+    }
 }
 
 impl Prepared for Planted<'_> {
@@ -39,8 +44,17 @@ impl Prepared for Planted<'_> {
     }
 
     fn run(&mut self, side: Variant, iterations: u32) -> Result<Duration, BackendError> {
-        let runs = self.runs + u32::from(side == Variant::Unfused);
-        self.prepared.run(self.variant(side), iterations.saturating_mul(runs))
+        self.prepared.run(self.variant(side), self.runs(side, iterations))
+    }
+
+    fn run_behind(
+        &mut self,
+        side: Variant,
+        untimed: u32,
+        iterations: u32,
+    ) -> Result<[Duration; 2], BackendError> {
+        let [untimed, runs] = [untimed, iterations].map(|count| self.runs(side, count));
+        self.prepared.run_behind(self.variant(side), untimed, runs)
     }
 
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
@@ -102,6 +116,7 @@ mod tests {
         let [first, second] = Variant::ALL.map(|side| planted.run(side, 10).unwrap());
         assert!((first.as_secs_f64() / second.as_secs_f64() - 1.02).abs() < 1e-9);
         assert_eq!(planted.kernels(Variant::Unfused), ["fused"]);
-        assert_eq!(recorder.0, [(Variant::Fused, 510), (Variant::Fused, 500)]);
+        planted.run_behind(Variant::Unfused, 1, 10).unwrap();
+        assert_eq!(recorder.0, [510, 500, 51, 510].map(|runs| (Variant::Fused, runs)));
     }
 }

@@ -96,6 +96,15 @@ impl Prepared for Watched<'_> {
         self.limited(variant, |prepared| prepared.run(variant, iterations))
     }
 
+    fn run_behind(
+        &mut self,
+        variant: Variant,
+        untimed: u32,
+        iterations: u32,
+    ) -> Result<[Duration; 2], BackendError> {
+        self.limited(variant, |prepared| prepared.run_behind(variant, untimed, iterations))
+    }
+
     fn run_steps(&mut self, iterations: u32) -> Result<Option<Vec<f64>>, BackendError> {
         self.limited(Variant::Unfused, |prepared| prepared.run_steps(iterations))
     }

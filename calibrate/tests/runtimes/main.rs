@@ -193,6 +193,26 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
     assert_nothing_is_left(folder.path());
 }
 
+/// The right results before the samples do not count.
+#[test]
+fn a_result_that_is_wrong_after_the_timing_is_said_at_once_and_in_the_record() {
+    let folder = folder(&["late-wrong"]);
+    let run = |progress: &str| {
+        let mut command = shortest(folder.path());
+        command.args(["--runtime", "./late-wrong.toml", "--problem", SMALL, "--overwrite"]);
+        command.args(["--progress", progress]).assert().code(1)
+    };
+    let said = format!("{SMALL} (late-wrong@1.2): ");
+    run("log").stderr(contains(format!("{said}WRONG")).and(contains(format!(
+        "error: {said}after the timing: wrong result: the unfused variant is off by"
+    ))));
+    let event = r#""state":"wrong","error":"after the timing: wrong result: "#;
+    run("json").stderr(contains(event).and(contains(r#""found":null"#)));
+    let [record] = &load(folder.path()).records[..] else { panic!("one record") };
+    assert_eq!(record.verdict, Verdict::Invalid);
+    assert!(record.reasons.iter().any(|one| one.code == ReasonCode::WrongAfterTiming));
+}
+
 /// Every process of it dies at its first `hello`, also the one that is asked what it is.
 #[test]
 fn a_runtime_that_dies_at_its_start_is_started_once_more() {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::cost::Ceilings;
@@ -51,6 +51,14 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn ask<R: Request>(&self, request: &R) -> Result<R::Answer, BackendError> {
         self.conversation.borrow_mut().ask(request).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn ask_in_a_row<R: Request>(
+        &self,
+        requests: [&R; 2],
+    ) -> Result<[(R::Answer, Instant); 2], BackendError> {
+        let mut conversation = self.conversation.borrow_mut();
+        conversation.ask_in_a_row(requests).map_err(|error| self.error(error))
     }
 
     pub(super) fn error(&self, error: RuntimeError) -> BackendError {

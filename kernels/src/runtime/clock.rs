@@ -78,21 +78,33 @@ impl ClockCheck {
         Self { message: message.min(LONGEST_MESSAGE), variants: Default::default() }
     }
 
-    /// Looks at a run. What went by in it and is neither in what the runtime says nor in what a message
-    /// takes is time that something else had: the sample was disturbed, or the clock is wrong.
+    /// No run takes longer than the time that went by in it.
+    pub(super) fn check_longest(
+        &self,
+        passed: Duration,
+        said: Duration,
+    ) -> Result<(), RuntimeError> {
+        match said > passed + passed / 1000 + READING {
+            true => Err(wrong(said, passed, "a run")),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks at what one or two messages made a runtime run. What went by in it and is neither in what
+    /// the runtime says nor in what its messages take is time that something else had: the sample was
+    /// disturbed, or the clock is wrong.
     ///
     /// Around a run of one variant goes by what goes by around one of the other: the messages are the
     /// same.
     pub(super) fn add(
         &mut self,
         variant: Variant,
+        messages: u32,
         passed: Duration,
         said: Duration,
     ) -> Result<Duration, RuntimeError> {
-        if said > passed + passed / 1000 + READING {
-            return Err(wrong(said, passed, "a run"));
-        }
-        let most = 2 * self.message + WAKING;
+        self.check_longest(passed, said)?;
+        let most = 2 * messages * self.message + WAKING;
         let around = passed.saturating_sub(said);
         if passed > LONG && around > most + passed.mul_f64(MISSING_SHARE_OF_ONE) {
             return Err(wrong(said, passed, "a run"));
@@ -137,7 +149,7 @@ mod tests {
         let mut check = check();
         let mut missing = Duration::ZERO;
         for _ in 0..2 * TOGETHER {
-            let run = check.add(Variant::Fused, us(passed), us(said));
+            let run = check.add(Variant::Fused, 1, us(passed), us(said));
             missing += run.map_err(|error| error.to_string())?;
         }
         Ok(missing)
@@ -168,7 +180,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_wrong_for_one_variant_is_seen() {
         let mut check = check();
-        let mut each = |variant, said| check.add(variant, us(200_000), us(said));
+        let mut each = |variant, said| check.add(variant, 1, us(200_000), us(said));
         for run in 1..TOGETHER {
             assert_eq!(each(Variant::Unfused, 199_900).unwrap(), Duration::ZERO);
             // Two messages explain 0.3 ms, and what goes by around the other variant 0.2 ms.
@@ -185,7 +197,7 @@ mod tests {
         for index in 0..5 * TOGETHER {
             let is_right = index % 14 == 0;
             let said = if is_right { 200_000 } else { 100_000 };
-            let missing = check.add(Variant::Fused, us(200_000), us(said)).unwrap();
+            let missing = check.add(Variant::Fused, 1, us(200_000), us(said)).unwrap();
             assert_eq!(missing.is_zero(), is_right);
         }
     }
@@ -193,7 +205,7 @@ mod tests {
     #[test]
     fn slow_messages_explain_no_more_than_a_message_takes() {
         let mut check = ClockCheck::new(Duration::from_millis(50));
-        let missing = check.add(Variant::Fused, us(10_000), us(1_000)).unwrap();
+        let missing = check.add(Variant::Fused, 1, us(10_000), us(1_000)).unwrap();
         assert_eq!(missing, us(10_000 - 1_000 - 2_000 - 100 - 200));
     }
 
@@ -206,7 +218,7 @@ mod tests {
             for (index, (variant, said)) in
                 [(Variant::Unfused, 500), (Variant::Fused, 250)].into_iter().enumerate()
             {
-                let run = check.add(variant, us(550), us(said)).unwrap();
+                let run = check.add(variant, 1, us(550), us(said)).unwrap();
                 missing[index] += u32::from(!run.is_zero());
             }
         }
@@ -221,7 +233,7 @@ mod tests {
         for index in 0..4 * KNOWN {
             let held_up = if index % 3 == 0 { 0 } else { 5000 };
             for variant in Variant::ALL {
-                let missing = check.add(variant, us(560 + held_up), us(500)).unwrap();
+                let missing = check.add(variant, 1, us(560 + held_up), us(500)).unwrap();
                 assert_eq!(missing.is_zero(), held_up == 0, "{index}");
             }
         }
@@ -232,14 +244,14 @@ mod tests {
         let mut check = check();
         for index in 0..3 * TOGETHER {
             let held_up = if index % 4 == 0 { 8000 } else { 0 };
-            let missing = check.add(Variant::Unfused, us(600 + held_up), us(500)).unwrap();
+            let missing = check.add(Variant::Unfused, 1, us(600 + held_up), us(500)).unwrap();
             assert_eq!(missing.is_zero(), held_up == 0);
         }
         let [two, one] = [Duration::from_secs(2), Duration::from_secs(1)];
-        assert!(check.add(Variant::Unfused, two, one).is_err());
+        assert!(check.add(Variant::Unfused, 1, two, one).is_err());
         for [passed, said] in [[118, 92], [900, 700], [2000, 1900]] {
             let [passed, said] = [passed, said].map(Duration::from_millis);
-            assert!(check.add(Variant::Unfused, passed, said).is_ok(), "{passed:?} {said:?}");
+            assert!(check.add(Variant::Unfused, 1, passed, said).is_ok(), "{passed:?} {said:?}");
         }
     }
 }

@@ -87,54 +87,86 @@ impl Conversation {
         request: &R,
         limit: Duration,
     ) -> Result<R::Answer, RuntimeError> {
+        self.ended_by_errors(|conversation| {
+            conversation.listen(R::NAME)?;
+            let number = conversation.send(request)?;
+            conversation.answer::<R>(number, limit)
+        })
+    }
+
+    /// Its answers to two requests, the second of which is there before it has answered the first: it
+    /// waits for nothing between them. Each has the moment at which it was read.
+    pub(super) fn ask_in_a_row<R: Request>(
+        &mut self,
+        requests: [&R; 2],
+    ) -> Result<[(R::Answer, Instant); 2], RuntimeError> {
+        self.ended_by_errors(|conversation| {
+            conversation.listen(R::NAME)?;
+            let [one, other] = requests.map(|request| conversation.send(request));
+            let first = match conversation.answer::<R>(one?, R::LIMIT) {
+                Err(error) if !is_its_word(&error) => return Err(error),
+                // Even where it fails, it answers the other one.
+                answer => answer,
+            };
+            let between = Instant::now();
+            let second = conversation.answer::<R>(other?, R::LIMIT)?;
+            Ok([(first?, between), (second, Instant::now())])
+        })
+    }
+
+    /// Talks with it, and ends it after an error that is not its own word.
+    fn ended_by_errors<T>(
+        &mut self,
+        talk: impl FnOnce(&mut Self) -> Result<T, RuntimeError>,
+    ) -> Result<T, RuntimeError> {
         if self.child.is_none() {
             return Err(RuntimeError::Gone);
         }
-        let answer = self.exchange(request, limit);
-        let is_its_word = |error: &RuntimeError| {
-            matches!(
-                error,
-                RuntimeError::Missing(_)
-                    | RuntimeError::Unsupported(_)
-                    | RuntimeError::Failed { .. }
-            )
-        };
+        let answer = talk(self);
         if answer.as_ref().is_err_and(|error| !is_its_word(error)) {
             self.end();
         }
         answer
     }
 
-    fn exchange<R: Request>(
-        &mut self,
-        request: &R,
-        limit: Duration,
-    ) -> Result<R::Answer, RuntimeError> {
-        let step = R::NAME;
-        self.number += 1;
+    /// Hears whether it does anything before it is asked.
+    fn listen(&mut self, step: &'static str) -> Result<(), RuntimeError> {
         let heard =
             if self.unread.is_empty() { self.hear(Duration::ZERO) } else { Ok(Heard::Something) };
         match (heard, self.answered) {
-            (Ok(Heard::Something), Some(before)) => {
-                let reason = format!("it wrote more behind its answer to `{before}`");
-                return Err(RuntimeError::OutOfTurn { step, reason });
+            (Ok(Heard::Something), before) => {
+                let reason = match before {
+                    Some(before) => format!("it wrote more behind its answer to `{before}`"),
+                    None => "it wrote without being asked".to_owned(),
+                };
+                Err(RuntimeError::OutOfTurn { step, reason })
             }
-            (Ok(Heard::Something), None) => {
-                let reason = "it wrote without being asked".to_owned();
-                return Err(RuntimeError::OutOfTurn { step, reason });
-            }
-            (Ok(Heard::End), Some(before)) => return Err(self.ended_behind(before, step)),
-            _ => {}
+            (Ok(Heard::End), Some(before)) => Err(self.ended_behind(before, step)),
+            _ => Ok(()),
         }
-        let line = Numbered { n: self.number, name: step, request };
+    }
+
+    /// Sends a request, and returns its number.
+    fn send<R: Request>(&mut self, request: &R) -> Result<u64, RuntimeError> {
+        self.number += 1;
+        let line = Numbered { n: self.number, name: R::NAME, request };
         let mut line = serde_json::to_vec(&line)
             .map_err(|error| RuntimeError::Tensors(io::Error::other(error)))?;
         line.push(b'\n');
         // It fails when the process has ended, which reading finds out.
         let _ = self.input.write_all(&line).and_then(|()| self.input.flush());
-        let answer = self.line(step, limit)?;
-        let answer = answer::read(&answer, step, self.number);
-        self.answered = Some(step);
+        Ok(self.number)
+    }
+
+    /// Its answer to the request with a number.
+    fn answer<R: Request>(
+        &mut self,
+        number: u64,
+        limit: Duration,
+    ) -> Result<R::Answer, RuntimeError> {
+        let answer = self.line(R::NAME, limit)?;
+        let answer = answer::read(&answer, R::NAME, number);
+        self.answered = Some(R::NAME);
         answer
     }
 
@@ -229,6 +261,14 @@ impl Drop for Conversation {
             self.end();
         }
     }
+}
+
+/// Whether an error is what it said itself, and no fault of the conversation.
+fn is_its_word(error: &RuntimeError) -> bool {
+    matches!(
+        error,
+        RuntimeError::Missing(_) | RuntimeError::Unsupported(_) | RuntimeError::Failed { .. }
+    )
 }
 
 /// The error at the end of a trace of Python's, which is what it says; anything else as it is.

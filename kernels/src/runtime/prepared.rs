@@ -127,11 +127,36 @@ impl<'b> PreparedRuntime<'b> {
         Ok(longest)
     }
 
+    fn request(&self, variant: Variant, iterations: u32) -> Run {
+        Run { id: self.id, variant: variant.name(), iterations }
+    }
+
     fn ask_to_run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
-        let request = Run { id: self.id, variant: variant.name(), iterations };
-        let ran = self.shared.ask(&request)?;
+        let ran = self.shared.ask(&self.request(variant, iterations))?;
         self.shared.watched.borrow_mut().threads.count_message();
         Ok(Duration::from_nanos(ran.ns))
+    }
+
+    /// Says that more threads compute than may, where the last look at them found that.
+    fn too_many(&self) -> Result<(), BackendError> {
+        let too_many = self.shared.watched.borrow_mut().too_many.take();
+        too_many.map_or(Ok(()), |error| Err(self.shared.error(error)))
+    }
+
+    /// Counts runs, after a look at whether they can have taken what it says they took.
+    fn count(
+        &mut self,
+        variant: Variant,
+        messages: u32,
+        passed: Duration,
+        said: Duration,
+    ) -> Result<(), BackendError> {
+        let mut watched = self.shared.watched.borrow_mut();
+        watched.runs += said;
+        let missing = self.clock.add(variant, messages, passed, said);
+        let missing = missing.map_err(|error| self.shared.error(error))?;
+        watched.threads.count_run(said.saturating_sub(missing));
+        Ok(())
     }
 }
 
@@ -169,19 +194,36 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
-        let too_many = self.shared.watched.borrow_mut().too_many.take();
-        if let Some(error) = too_many {
-            return Err(self.shared.error(error));
-        }
+        self.too_many()?;
         let began = Instant::now();
         let said = self.ask_to_run(variant, iterations)?;
-        let passed = began.elapsed();
-        let mut watched = self.shared.watched.borrow_mut();
-        watched.runs += said;
-        let missing = self.clock.add(variant, passed, said);
-        let missing = missing.map_err(|error| self.shared.error(error))?;
-        watched.threads.count_run(said.saturating_sub(missing));
+        self.count(variant, 1, began.elapsed(), said)?;
         Ok(said)
+    }
+
+    /// Without a pause: a process that has waited for a message takes longer for its next runs, for some
+    /// milliseconds.
+    fn run_behind(
+        &mut self,
+        variant: Variant,
+        untimed: u32,
+        iterations: u32,
+    ) -> Result<[Duration; 2], BackendError> {
+        self.too_many()?;
+        let requests = [untimed, iterations].map(|runs| self.request(variant, runs));
+        let began = Instant::now();
+        let answers = self.shared.ask_in_a_row(requests.each_ref())?;
+        let [(first, between), (second, behind)] = answers;
+        let [first, second] = [first, second].map(|ran| Duration::from_nanos(ran.ns));
+        // The second ones may have begun before the first answer was read here, but not before it was
+        // given.
+        let wrong = |error| self.shared.error(error);
+        self.clock.check_longest(between - began, first).map_err(wrong)?;
+        for _ in 0..2 {
+            self.shared.watched.borrow_mut().threads.count_message();
+        }
+        self.count(variant, 2, behind - began, first.saturating_add(second))?;
+        Ok([first, second])
     }
 
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {

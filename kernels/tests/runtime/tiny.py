@@ -54,6 +54,10 @@ def run(state, variant, iterations):
         sys.exit("error: out of ideas")
     if FLAW == "late-crash" and runs > 20:
         os.abort()
+    if FLAW == "raises" and runs == 2:
+        return {"error": "the second time"}
+    if FLAW == "leaves-at-run":
+        sys.exit()
     begin = time.perf_counter_ns()
     for _ in range(1 if FLAW == "only-first" else iterations):
         compute(state)
@@ -65,7 +69,8 @@ def run(state, variant, iterations):
     if FLAW == "fast-clock":
         spin(time.perf_counter() + 0.15)  # So long that no message explains the half of it.
     taken = time.perf_counter_ns() - begin
-    if FLAW == "wrong" or FLAW == "wrong-fused" and variant == "fused":
+    wrong_from = {"wrong": 0, "late-wrong": 20}.get(FLAW, math.inf)
+    if runs > wrong_from or FLAW == "wrong-fused" and variant == "fused":
         state["result"] = [x + 0.5 for x in state["result"]]
     if FLAW == "fast-clock":
         taken = taken // 2
@@ -73,6 +78,9 @@ def run(state, variant, iterations):
         taken = taken // 2
     if FLAW == "slow-clock":
         taken = taken * 2 + 1_000_000
+    if FLAW == "swaps-times":
+        # It says of the first of two that it took nearly all of the time, and of the second nothing.
+        taken = taken * 50 if runs % 2 else 1
     return {"ns": taken}
 
 
@@ -153,6 +161,8 @@ for line in sys.stdin:
     if FLAW == "talks":
         line += "\n"
     if is_about_tanh(**request) and FLAW == "repeats-tanh":
+        line += line
+    if FLAW == "repeats-run" and request.get("iterations"):
         line += line
     write(line)
     if is_about_tanh(**request) and FLAW == "dies-behind-tanh":

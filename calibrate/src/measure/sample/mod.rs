@@ -45,8 +45,9 @@ const BACK_TO_BACK: usize = 2;
 
 /// Measures two variants against each other in this process.
 ///
-/// A variant against itself is an A/A run. Every sample is preceded by an untimed run of the same
-/// variant, so that it starts from the caches that the variant itself leaves. Every layout is proved
+/// A variant against itself is an A/A run. Every sample is preceded by untimed runs of the same
+/// variant, so that it starts from the caches that the variant itself leaves: by one, or by those of a
+/// few milliseconds where another program has waited for a message. Every layout is proved
 /// behind its samples, but for the last one: it stays, and is the caller's to prove.
 ///
 /// # Errors
@@ -72,7 +73,10 @@ pub fn measure(
             check_that_more_takes_longer(prepared, variant, runs)?;
         }
     }
-    let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
+    let untimed =
+        once.map(|run| if instruments.is_told { runs_in(Procedure::TOLD_UNTIMED, run) } else { 1 });
+    let sample =
+        |index: usize| once[index] * (f64::from(iterations[index]) + f64::from(untimed[index]));
     let (rounds_planned, pairs) = procedure.affordable(sample(0) + sample(1));
 
     let counters = instruments.counters;
@@ -84,11 +88,17 @@ pub fn measure(
     let mut times: [Vec<Duration>; 2] = Default::default();
     let mut take = |prepared: &mut dyn Prepared, index: usize, sensors: &mut Vec<Sensors>| {
         let before = counters(prepared);
-        let untimed = prepared.run(variants[index], 1)?;
-        // Behind the untimed run, so that the device is at work when it is asked.
-        let sensors_before = prepared.sensors();
+        let (variant, untimed, runs) = (variants[index], untimed[index], iterations[index]);
+        let ([untimed, time], sensors_before) = if instruments.is_told {
+            (prepared.run_behind(variant, untimed, runs)?, prepared.sensors())
+        } else {
+            let untimed = prepared.run(variant, untimed)?;
+            // Behind the untimed run, so that the device is at work when it is asked.
+            let sensors = prepared.sensors();
+            ([untimed, prepared.run(variant, runs)?], sensors)
+        };
         // A clock that did not move would make a ratio of nothing.
-        let time = prepared.run(variants[index], iterations[index])?.max(instruments.tick);
+        let time = time.max(instruments.tick);
         let lost = Lost::between(&before, &counters(prepared), untimed + time);
         for reading in [sensors_before, prepared.sensors()] {
             range.add(reading);

@@ -186,6 +186,21 @@ fn every_sample_follows_an_untimed_run_of_its_variant() {
 }
 
 #[test]
+fn samples_of_another_program_follow_untimed_runs_of_milliseconds() {
+    let (watch, proof) = (&mut Idle, &mut unproved);
+    let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
+    let mut device = Scripted::default();
+    let samples = measure(&mut device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap();
+    assert_eq!(samples.iterations, [25, 50], "5 ms");
+    let calls = &device.calls[device.calls.len() - CALLS..];
+    for call in calls.chunks(2) {
+        let [(first, untimed), (second, runs)] = call else { panic!("calls come in twos") };
+        let of_variant = if *second == Variant::Unfused { [15, 25] } else { [30, 50] };
+        assert_eq!((*first, [*untimed, *runs]), (*second, of_variant), "3 ms, and 5 ms");
+    }
+}
+
+#[test]
 fn a_call_that_is_held_up_shortens_no_samples() {
     let quiet = run(&mut Scripted::default(), &SMALL, 1).iterations;
     for call in 0..6 {

@@ -190,12 +190,16 @@ impl<W: Write> Observer for ProgressLines<W> {
     fn problem_ends(&mut self, measured: &Measured) {
         let Measured { subject, processes, estimate, state, .. } = measured;
         self.pace.problem_ends(processes.len());
+        let after = measured.wrong_after().map(|wrong| format!("after the timing: {wrong}"));
         let (state, error) = match state {
             State::Wrong(reason) => ("wrong", Some(&reason[..])),
             State::Hung(reason) => ("hung", Some(&reason[..])),
             State::Broken(_, reason) | State::Failed(reason) => ("failed", Some(&reason[..])),
             State::NoKernels => ("no-kernels", None),
-            State::Finished | State::Unfinished => ("finished", None),
+            State::Finished | State::Unfinished => match &after {
+                Some(wrong) => ("wrong", Some(&wrong[..])),
+                None => ("finished", None),
+            },
         };
         let is_measured = state == "finished";
         let estimate = estimate.as_ref().filter(|_| is_measured);

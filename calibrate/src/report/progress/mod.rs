@@ -199,8 +199,12 @@ impl<W: Write> Observer for Progress<W> {
         self.pace.problem_ends(processes.len());
         self.count();
         let name = self.name(subject);
+        let after = measured.wrong_after().map(|wrong| format!("after the timing: {wrong}"));
         let (result, error) = match (state, estimate) {
             (State::Wrong(wrong), _) => ("WRONG".to_owned(), Some(wrong)),
+            (State::Finished | State::Unfinished, _) if after.is_some() => {
+                ("WRONG".to_owned(), after.as_ref())
+            }
             (State::Hung(reason), _) => ("hung".to_owned(), Some(reason)),
             (State::Broken(_, reason) | State::Failed(reason), _) => {
                 ("failed".to_owned(), Some(reason))
