@@ -9,7 +9,7 @@ use super::outcome::{Measured, State};
 use super::settings::RunSettings;
 use crate::judge;
 use crate::measure::{States, log_ratios, pooled_correlation};
-use crate::worker::{CeilingsReport, ProcessReport};
+use crate::worker::CeilingsReport;
 
 /// The ceilings as they were measured before a pass.
 pub(super) struct PassCeilings {
