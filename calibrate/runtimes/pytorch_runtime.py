@@ -28,6 +28,9 @@ class PyTorch:
 
         if "CALIBRATE_CACHE" in os.environ:
             os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.environ["CALIBRATE_CACHE"])
+        # Headers are precompiled into a folder that goes with this process, for 6 s in each. Kernels are
+        # compiled once without, and are then in the cache.
+        os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
         # Compilers of other processes would stay behind a runtime that is killed.
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
         torch.set_num_threads(threads)

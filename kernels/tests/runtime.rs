@@ -134,7 +134,7 @@ fn each_flaw_has_its_reason_where_runs_follow_each_other() {
         ("fast-clock", "its clock cannot be right: it says"),
         ("slow-clock", "its clock cannot be right: it says"),
         ("swaps-times", "its clock cannot be right: it says"),
-        ("repeats-run", "out of turn at `run`: it has n = "),
+        ("repeats-run", "out of turn at `run`: it "),
         ("many-threads", "threads busy and was given 1"),
     ] {
         let found = proved(flaw, (20, RUN_BEHIND)).expect_err(flaw);
