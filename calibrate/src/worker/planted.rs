@@ -24,7 +24,7 @@ impl<'a> Planted<'a> {
         if side == Variant::Unfused { first } else { second }
     }
 
-    /// What so many runs of a side are of its kernels.
+    /// How often the kernels of a side run in this many of its runs.
     fn runs(&self, side: Variant, iterations: u32) -> u32 {
         iterations.saturating_mul(self.runs + u32::from(side == Variant::Unfused))
     }

@@ -46,8 +46,6 @@ pub(super) struct Shared {
     pub(super) threads: usize,
     /// The processors that it is bound to.
     pub(super) processors: Option<Vec<u32>>,
-    /// Whether it leaves us a processor.
-    pub(super) leaves_one: bool,
 }
 
 impl Shared {
@@ -114,8 +112,7 @@ impl Runtime {
         let watched = RefCell::new(watched(&conversation).map_err(named)?);
         let name = program.name.clone();
         let conversation = RefCell::new(conversation);
-        let leaves_one = std::thread::available_parallelism().is_ok_and(|all| threads < all.get());
-        let shared = Shared { conversation, watched, name, threads, processors, leaves_one };
+        let shared = Shared { conversation, watched, name, threads, processors };
         Ok(Self { shared, program: program.clone(), introduction, prepared: Cell::new(0) })
     }
 

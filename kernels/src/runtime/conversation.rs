@@ -94,23 +94,27 @@ impl Conversation {
         })
     }
 
-    /// Its answers to two requests, the second of which is there before it has answered the first: it
-    /// waits for nothing between them. Each has the moment at which it was read.
+    /// Its answers to two requests that are sent together, so that it need not wait between them. Each
+    /// has the moment at which it was read.
     pub(super) fn ask_in_a_row<R: Request>(
         &mut self,
         requests: [&R; 2],
     ) -> Result<[(R::Answer, Instant); 2], RuntimeError> {
         self.ended_by_errors(|conversation| {
             conversation.listen(R::NAME)?;
-            let [one, other] = requests.map(|request| conversation.send(request));
-            let first = match conversation.answer::<R>(one?, R::LIMIT) {
-                Err(error) if !is_its_word(&error) => return Err(error),
-                // Even where it fails, it answers the other one.
-                answer => answer,
+            let [one, other] = requests;
+            let numbers = [conversation.send(one)?, conversation.send(other)?];
+            let mut answer = |number| {
+                let answer = conversation.answer::<R>(number, R::LIMIT);
+                let now = Instant::now();
+                match answer {
+                    Err(error) if !is_its_word(&error) => Err(error),
+                    answer => Ok((answer, now)),
+                }
             };
-            let between = Instant::now();
-            let second = conversation.answer::<R>(other?, R::LIMIT)?;
-            Ok([(first?, between), (second, Instant::now())])
+            // Even where the first one fails, it answers the other.
+            let [(first, between), (second, behind)] = [answer(numbers[0])?, answer(numbers[1])?];
+            Ok([(first?, between), (second?, behind)])
         })
     }
 

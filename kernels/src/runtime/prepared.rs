@@ -202,17 +202,13 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     /// Without a pause: a process that has waited for a message takes longer for its next runs, for some
-    /// milliseconds. Where it has all processors there is one, since whoever reads its first answer
-    /// would take one of them in the middle of its work.
+    /// milliseconds.
     fn run_behind(
         &mut self,
         variant: Variant,
         untimed: u32,
         iterations: u32,
     ) -> Result<[Duration; 2], BackendError> {
-        if !self.shared.leaves_one {
-            return Ok([self.run(variant, untimed)?, self.run(variant, iterations)?]);
-        }
         self.too_many()?;
         let requests = [untimed, iterations].map(|runs| self.request(variant, runs));
         let began = Instant::now();
