@@ -48,7 +48,7 @@ impl Sizes {
                 let example = if least == 0 { 1 } else { 64 };
                 return Err(wrong(format!("must be a whole number, such as {key}{example}")));
             }
-            let too_large = |_| wrong(format!("is too large; no size may exceed {}", u32::MAX));
+            let too_large = |_| wrong(format!("must be at most {}", u32::MAX));
             let value = number.parse::<u64>().map_err(too_large)?;
             if given[index].replace(value).is_some() {
                 return Err(fail(format!("{key} ({meaning}) is given twice")));
@@ -394,7 +394,7 @@ mod tests {
             (Form::Linear, "m1.5.k1.n1", "`5` has no key"),
             (Form::Linear, "", "`` has no key"),
             (Form::Linear, "m+3.k1.n512", "must be a whole number"),
-            (Form::Linear, "m99999999999999999999.k1.n1", "no size may exceed"),
+            (Form::Linear, "m99999999999999999999.k1.n1", "rows must be at most 4294967295"),
             (Form::Linear, "m9999999999.k1.n1", "no size may exceed"),
             (Form::Linear, "m4000000000.k4000000000.n4000000000", "63 bits"),
             (Form::Conv, "n1.c1024.h1.w1.k1024.r16384.s16384.pad16383", "63 bits"),
