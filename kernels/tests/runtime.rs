@@ -104,6 +104,32 @@ fn a_runtime_is_a_backend_like_the_others() {
     assert!(!after.is_empty() && after.iter().all(|thread| thread.run_delay.is_some()));
 }
 
+/// The processors on which this thread may run, as the system writes them.
+fn processors_of_this_thread() -> String {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line.unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_runtime_on_all_processors_shares_one_with_the_thread_that_measures() {
+    let before = processors_of_this_thread();
+    let folder = tempfile::tempdir().unwrap();
+    let all = std::thread::available_parallelism().unwrap().get();
+    for bound in [true, false] {
+        let mut runtime = Runtime::start(&program(folder.path(), "none"), all, bound).unwrap();
+        let first = runtime.pinned().map(|processors| processors[0].to_string());
+        assert_eq!(first.is_some(), bound);
+        let aside = first.unwrap_or_else(|| before.clone());
+        assert_eq!(processors_of_this_thread(), aside);
+        // Our own kernels have all of them, and no less afterwards.
+        assert!(runtime.look_at_machine().unwrap().is_some());
+        assert_eq!(processors_of_this_thread(), aside);
+        drop(runtime);
+        assert_eq!(processors_of_this_thread(), before);
+    }
+}
+
 #[test]
 fn runs_behind_others_are_timed_by_themselves() {
     let folder = tempfile::tempdir().unwrap();

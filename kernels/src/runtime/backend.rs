@@ -11,12 +11,14 @@ use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend as BackendName, CacheState, Clock, DType, Problem};
 
 use super::answer::Introduction;
+use super::aside::aside;
 use super::conversation::Conversation;
 use super::describe::Description;
 use super::error::RuntimeError;
 use super::message::{Hello, PROTOCOL, Prepare, Request, Supports};
 use super::prepared::{Files, PreparedRuntime, Watched};
 use super::program::RuntimeProgram;
+use crate::affinity::Binding;
 use crate::backend::{
     Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
     Variant,
@@ -34,6 +36,8 @@ pub struct Runtime {
     program: RuntimeProgram,
     introduction: Introduction,
     prepared: Cell<u32>,
+    /// Keeps the thread that measures out of its way, where it is bound.
+    aside: Option<Binding>,
 }
 
 /// What all of a runtime's problems share.
@@ -112,8 +116,10 @@ impl Runtime {
         let watched = RefCell::new(watched(&conversation).map_err(named)?);
         let name = program.name.clone();
         let conversation = RefCell::new(conversation);
+        let aside = processors.as_deref().and_then(aside);
         let shared = Shared { conversation, watched, name, threads, processors };
-        Ok(Self { shared, program: program.clone(), introduction, prepared: Cell::new(0) })
+        let (program, prepared) = (program.clone(), Cell::new(0));
+        Ok(Self { shared, program, introduction, prepared, aside })
     }
 
     /// What it says of itself.
@@ -122,13 +128,22 @@ impl Runtime {
         &self.introduction
     }
 
-    /// Our own kernels on the processors of the runtime, which sleeps meanwhile. They are not kept:
-    /// their threads would spin beside those of the runtime.
-    fn cpu(&self) -> Result<Cpu, BackendError> {
-        match &self.shared.processors {
-            Some(_) => Cpu::with_bound_threads(self.shared.threads),
-            None => Cpu::new(self.shared.threads),
-        }
+    /// What our own kernels find on the processors of the runtime, which sleeps meanwhile. They are not
+    /// kept: their threads would spin beside those of the runtime.
+    fn on_cpu<T>(
+        &mut self,
+        find: impl FnOnce(&mut Cpu) -> Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        // Processors are chosen from those on which this thread may run.
+        self.aside = None;
+        let Shared { threads, processors, .. } = &self.shared;
+        let cpu = match processors {
+            Some(_) => Cpu::with_bound_threads(*threads),
+            None => Cpu::new(*threads),
+        };
+        let found = cpu.and_then(|mut cpu| find(&mut cpu));
+        self.aside = processors.as_deref().and_then(aside);
+        found
     }
 
     /// Why a problem is not run in this way, apart from what the runtime says.
@@ -302,11 +317,11 @@ impl Backend for Runtime {
         rounds: u32,
         hears: &mut FirstRuns<'_>,
     ) -> Result<Option<Ceilings>, BackendError> {
-        self.cpu()?.ceilings(dtype, clock, rounds, hears)
+        self.on_cpu(|cpu| cpu.ceilings(dtype, clock, rounds, hears))
     }
 
     fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {
-        self.cpu()?.look_at_machine()
+        self.on_cpu(Cpu::look_at_machine)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -89,7 +89,7 @@ impl Conversation {
     ) -> Result<R::Answer, RuntimeError> {
         self.ended_by_errors(|conversation| {
             conversation.listen(R::NAME)?;
-            let number = conversation.send(request)?;
+            let [number] = conversation.send([request])?;
             conversation.answer::<R>(number, limit)
         })
     }
@@ -103,7 +103,7 @@ impl Conversation {
         self.ended_by_errors(|conversation| {
             conversation.listen(R::NAME)?;
             let [one, other] = requests;
-            let numbers = [conversation.send(one)?, conversation.send(other)?];
+            let numbers = conversation.send([one, other])?;
             let mut answer = |number| {
                 let answer = conversation.answer::<R>(number, R::LIMIT);
                 let now = Instant::now();
@@ -150,16 +150,23 @@ impl Conversation {
         }
     }
 
-    /// Sends a request, and returns its number.
-    fn send<R: Request>(&mut self, request: &R) -> Result<u64, RuntimeError> {
-        self.number += 1;
-        let line = Numbered { n: self.number, name: R::NAME, request };
-        let mut line = serde_json::to_vec(&line)
-            .map_err(|error| RuntimeError::Tensors(io::Error::other(error)))?;
-        line.push(b'\n');
+    /// Sends requests at once, and returns their numbers.
+    fn send<R: Request, const COUNT: usize>(
+        &mut self,
+        requests: [&R; COUNT],
+    ) -> Result<[u64; COUNT], RuntimeError> {
+        let (mut lines, mut numbers) = (Vec::new(), [0; COUNT]);
+        for (request, number) in requests.into_iter().zip(&mut numbers) {
+            self.number += 1;
+            *number = self.number;
+            let line = Numbered { n: self.number, name: R::NAME, request };
+            serde_json::to_writer(&mut lines, &line)
+                .map_err(|error| RuntimeError::Tensors(io::Error::other(error)))?;
+            lines.push(b'\n');
+        }
         // It fails when the process has ended, which reading finds out.
-        let _ = self.input.write_all(&line).and_then(|()| self.input.flush());
-        Ok(self.number)
+        let _ = self.input.write_all(&lines).and_then(|()| self.input.flush());
+        Ok(numbers)
     }
 
     /// Its answer to the request with a number.

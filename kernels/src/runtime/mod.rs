@@ -8,10 +8,11 @@
 //! `describe` puts a problem into words that any language reads, `message` has the requests and
 //! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`. `prepared`
 //! makes a problem of it that can be run, `clock` holds its times against those that went by here,
-//! and `threads` reads what the system counts for its threads. docs/adding-a-runtime.md is the
-//! protocol.
+//! `threads` reads what the system counts for its threads, and `aside` keeps the thread that measures
+//! out of their way. docs/adding-a-runtime.md is the protocol.
 
 pub mod answer;
+mod aside;
 mod backend;
 mod clock;
 mod conversation;

@@ -39,6 +39,8 @@ pub(super) struct Watched {
     next_look: Duration,
     /// How many threads are bound.
     bound: usize,
+    /// Whether it is known what a message costs the threads where they are now.
+    knows_messages: bool,
     /// What was found and could not be said yet.
     too_many: Option<RuntimeError>,
 }
@@ -46,7 +48,8 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn of(process: u32) -> Self {
         let (threads, never) = (Threads::of(process), Duration::ZERO);
-        Self { threads, runs: never, next_look: never, bound: 0, too_many: None }
+        let (bound, knows_messages, too_many) = (0, false, None);
+        Self { threads, runs: never, next_look: never, bound, knows_messages, too_many }
     }
 
     /// Begins anew, with another problem.
@@ -68,8 +71,8 @@ impl Watched {
         if found > allowed {
             self.too_many = Some(RuntimeError::Threads { found, allowed });
         } else if let Some(processors) = processors.filter(|_| found > self.bound) {
-            Threads::bind(&busy, processors);
-            self.bound = found;
+            self.threads.bind(busy, processors);
+            (self.bound, self.knows_messages) = (found, false);
         }
     }
 }
@@ -110,6 +113,8 @@ impl<'b> PreparedRuntime<'b> {
     /// What a message without a run takes at most, which the threads learn too.
     fn message(&mut self) -> Result<Duration, BackendError> {
         let mut longest = Duration::ZERO;
+        // The first ones wake it up.
+        let first = EMPTY_RUNS / 4;
         for index in 0..EMPTY_RUNS {
             let began = Instant::now();
             let said = self.ask_to_run(Variant::Fused, 0)?;
@@ -118,12 +123,15 @@ impl<'b> PreparedRuntime<'b> {
                 let text = format!("it says {said:.1?} of no run at all");
                 return Err(self.shared.error(RuntimeError::Clock(text)));
             }
-            self.shared.watched.borrow_mut().threads.learn_message();
-            // The first ones wake it up.
-            if index >= EMPTY_RUNS / 4 {
+            let mut watched = self.shared.watched.borrow_mut();
+            if index < first {
+                watched.threads.forget_messages();
+            } else {
+                watched.threads.learn_message();
                 longest = longest.max(took);
             }
         }
+        self.shared.watched.borrow_mut().knows_messages = true;
         Ok(longest)
     }
 
@@ -137,10 +145,17 @@ impl<'b> PreparedRuntime<'b> {
         Ok(Duration::from_nanos(ran.ns))
     }
 
-    /// Says that more threads compute than may, where the last look at them found that.
-    fn too_many(&self) -> Result<(), BackendError> {
+    /// What the last look at the threads makes necessary: says that more of them compute than may, or
+    /// finds out anew what messages cost them, since they have been bound.
+    fn after_look(&mut self) -> Result<(), BackendError> {
         let too_many = self.shared.watched.borrow_mut().too_many.take();
-        too_many.map_or(Ok(()), |error| Err(self.shared.error(error)))
+        if let Some(error) = too_many {
+            return Err(self.shared.error(error));
+        }
+        if !self.shared.watched.borrow().knows_messages {
+            self.message()?;
+        }
+        Ok(())
     }
 
     /// Counts runs, after a look at whether they can have taken what it says they took.
@@ -194,7 +209,7 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
-        self.too_many()?;
+        self.after_look()?;
         let began = Instant::now();
         let said = self.ask_to_run(variant, iterations)?;
         self.count(variant, 1, began.elapsed(), said)?;
@@ -209,7 +224,7 @@ impl Prepared for PreparedRuntime<'_> {
         untimed: u32,
         iterations: u32,
     ) -> Result<[Duration; 2], BackendError> {
-        self.too_many()?;
+        self.after_look()?;
         let requests = [untimed, iterations].map(|runs| self.request(variant, runs));
         let began = Instant::now();
         let answers = self.shared.ask_in_a_row(requests.each_ref())?;

@@ -14,6 +14,9 @@ const LONG_ENOUGH: Duration = Duration::from_millis(5);
 /// What messages without a run cost a thread at most: the more, the less is seen of what disturbs.
 const MOST_DELAY: Duration = Duration::from_micros(100);
 
+/// How long a thread that has answered may take until it sleeps, when nobody is in its way.
+const TIME_TO_SLEEP: Duration = Duration::from_micros(100);
+
 /// The threads of a process.
 #[derive(Debug)]
 pub(super) struct Threads {
@@ -86,9 +89,27 @@ impl Threads {
         self.accounted += accounted;
     }
 
+    /// Lets whoever has answered go to sleep. If it were still on its way there, it would wait for a
+    /// processor while this thread reads, and that would count as a disturbance of the next runs.
+    fn let_sleep(&self) {
+        if self.messages > 0 {
+            std::thread::sleep(TIME_TO_SLEEP);
+        }
+    }
+
+    /// Forgets what the messages and all else until now have cost, and what a message costs.
+    pub(super) fn forget_messages(&mut self) {
+        self.let_sleep();
+        (self.messages, self.message) = (0, Cost::default());
+        for thread in &mut self.threads {
+            thread.counted = thread.files.read().unwrap_or(thread.counted);
+        }
+    }
+
     /// Takes what the last messages cost, none with a run, for what any message costs, where
     /// that is more than what was known.
     pub(super) fn learn_message(&mut self) {
+        self.let_sleep();
         let messages = std::mem::take(&mut self.messages).max(1);
         for thread in &mut self.threads {
             let Some(now) = thread.files.read() else { continue };
@@ -102,6 +123,7 @@ impl Threads {
 
     /// What the system has counted, less what messages cost.
     pub(super) fn read(&mut self) -> Vec<ThreadCounters> {
+        self.let_sleep();
         self.find_new();
         let messages = std::mem::take(&mut self.messages);
         let Cost { switches, delay } = self.message;
@@ -159,10 +181,17 @@ impl Threads {
     }
 
     /// Binds each of these threads to a processor of its own.
-    pub(super) fn bind(threads: &[i32], processors: &[u32]) {
-        for (thread, processor) in threads.iter().zip(processors) {
-            system::bind(*thread, *processor);
+    pub(super) fn bind(&self, threads: Vec<i32>, processors: &[u32]) {
+        for (thread, processor) in self.first_answers(threads).into_iter().zip(processors) {
+            system::bind(thread, *processor);
         }
+    }
+
+    /// These threads, the one that answers first: on the first processor it meets whoever asks, if it
+    /// does so anywhere.
+    fn first_answers(&self, mut threads: Vec<i32>) -> Vec<i32> {
+        threads.sort_by_key(|thread| u32::try_from(*thread) != Ok(self.process));
+        threads
     }
 }
 
@@ -351,6 +380,37 @@ mod tests {
             assert_eq!(threads.busy(Duration::from_millis(1)), None);
             assert!(threads.read().len() >= 2);
         });
+    }
+
+    #[test]
+    fn the_thread_that_answers_comes_first_and_the_others_keep_their_order() {
+        let process = std::process::id();
+        let threads = Threads::of(process);
+        let answers = i32::try_from(process).unwrap();
+        let given = vec![answers + 9, answers + 3, answers, answers + 5];
+        let expected = [answers, answers + 9, answers + 3, answers + 5];
+        assert_eq!(threads.first_answers(given), expected);
+        assert_eq!(threads.first_answers(vec![4, 2]), [4, 2]);
+    }
+
+    #[test]
+    fn what_was_before_the_first_message_is_in_no_message() {
+        let mut threads = Threads::of(std::process::id());
+        for thread in &mut threads.threads {
+            // As if it had waited for long, and often.
+            thread.counted = ThreadCounters { run_delay: Some(Duration::ZERO), ..thread.counted };
+            thread.counted.involuntary_switches = Some(0);
+        }
+        threads.message = Cost { switches: 7, delay: MOST_DELAY };
+        threads.count_message();
+        threads.forget_messages();
+        assert_eq!((threads.messages, threads.message.switches), (0, 0));
+        assert_eq!(threads.message.delay, Duration::ZERO);
+        for thread in &mut threads.threads {
+            let Some(now) = thread.files.read() else { continue };
+            assert!(Growth::between(&thread.counted, &now).delay < Duration::from_secs(1));
+            assert!(thread.counted.run_delay.is_some_and(|delay| delay > Duration::ZERO));
+        }
     }
 
     #[test]
