@@ -166,6 +166,7 @@ fn each_flaw_has_its_reason_where_runs_follow_each_other() {
         ("fast-clock", "its clock cannot be right: it says"),
         ("slow-clock", "its clock cannot be right: it says"),
         ("swaps-times", "its clock cannot be right: it says"),
+        ("holds-back", "it must answer each request as soon as its runs are done"),
         ("repeats-run", "out of turn at `run`: it has n = "),
         ("many-threads", "threads busy and was given 1"),
     ];

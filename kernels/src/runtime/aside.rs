@@ -19,33 +19,28 @@ pub(super) fn aside(runtime: &[u32]) -> Option<Binding> {
 mod tests {
     use super::*;
 
-    /// Where this thread may run beside a runtime on these processors, of those that there are.
-    fn beside(runtime: &[u32], before: Mask) -> Vec<u32> {
-        assert_eq!(Mask::of_this_thread(), Some(before));
-        let aside = aside(runtime);
-        assert!(aside.is_some());
-        let place = Mask::of_this_thread().unwrap().processors();
-        drop(aside);
-        assert_eq!(Mask::of_this_thread(), Some(before));
-        place
-    }
-
     #[test]
     fn it_leaves_a_runtime_its_processors_and_shares_the_first_where_there_are_no_others() {
-        std::thread::spawn(|| {
-            let before = Mask::of_this_thread().unwrap();
-            let all = before.processors();
-            assert_eq!(beside(&all, before), all[..1]);
+        let looks = || {
+            let now = || Mask::of_this_thread().unwrap().processors();
+            let all = now();
+            let beside = |runtime: &[u32]| {
+                let aside = aside(runtime).unwrap();
+                let place = now();
+                drop(aside);
+                assert_eq!(now(), all);
+                place
+            };
+            assert_eq!(beside(&all), all[..1]);
             let backwards: Vec<u32> = all.iter().rev().copied().collect();
-            assert_eq!(beside(&backwards, before), backwards[..1]);
+            assert_eq!(beside(&backwards), backwards[..1]);
             for (index, one) in all.iter().enumerate() {
                 let mut others = all.clone();
                 others.remove(index);
                 let expected = if others.is_empty() { all.clone() } else { others };
-                assert_eq!(beside(&[*one], before), expected);
+                assert_eq!(beside(&[*one]), expected);
             }
-        })
-        .join()
-        .unwrap();
+        };
+        std::thread::spawn(looks).join().unwrap();
     }
 }

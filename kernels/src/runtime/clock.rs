@@ -51,6 +51,8 @@ pub(super) struct ClockCheck {
 struct Runs {
     /// How many at last were all too short for the time that went by.
     short: usize,
+    /// How many at last were longer than what lay between its answers.
+    held_back: usize,
     /// What went by and was in no run.
     around: VecDeque<Duration>,
 }
@@ -87,6 +89,33 @@ impl ClockCheck {
         match said > passed + passed / 1000 + READING {
             true => Err(wrong(said, passed, "a run")),
             false => Ok(()),
+        }
+    }
+
+    /// Looks at the second of two times that were asked for together. Those runs began behind the first
+    /// answer, so they took no longer than what lay between the answers. If they did, the first answer
+    /// came too late: it was read too late here, or the runtime held it back and may have moved time
+    /// from one answer to the other. Both together would hide that.
+    pub(super) fn add_second(
+        &mut self,
+        variant: Variant,
+        apart: Duration,
+        said: Duration,
+    ) -> Result<Duration, RuntimeError> {
+        let missing = said.saturating_sub(apart + WAKING + said.mul_f64(MISSING_SHARE));
+        let [unfused, fused] = &mut self.variants;
+        let runs = match variant {
+            Variant::Unfused => unfused,
+            Variant::Fused => fused,
+        };
+        runs.held_back = if missing.is_zero() { 0 } else { runs.held_back + 1 };
+        match runs.held_back >= TOGETHER {
+            true => Err(RuntimeError::Clock(format!(
+                "it says {said:.1?} of runs whose answer came {apart:.1?} behind the one before, as \
+                 {TOGETHER} times in a row; it must answer each request as soon as its runs are \
+                 done"
+            ))),
+            false => Ok(missing),
         }
     }
 
@@ -165,6 +194,33 @@ mod tests {
             assert!(runs(passed, said).unwrap() > Duration::ZERO, "{passed} {said}");
         }
         assert!(runs(200_000, 140_000).unwrap_err().contains("as in the 15 runs"));
+    }
+
+    #[test]
+    fn the_second_runs_take_no_longer_than_what_lies_between_the_answers() {
+        let mut check = check();
+        let mut missing = |apart, said| {
+            let missing = check.add_second(Variant::Unfused, us(apart), us(said));
+            missing.map_err(|error| error.to_string())
+        };
+        for (apart, said) in [(5000, 5000), (5000, 5200), (9000, 5000), (0, 100), (0, 0)] {
+            assert_eq!(missing(apart, said), Ok(Duration::ZERO), "{apart} {said}");
+        }
+        assert_eq!(missing(10, 5000), Ok(us(4790)));
+        // Once in a while a machine reads an answer too late; each of those is disturbed.
+        for index in 0..4 * TOGETHER {
+            let apart = if index % TOGETHER == 0 { 5000 } else { 2500 };
+            assert!(missing(apart, 5000).is_ok());
+        }
+        assert_eq!(missing(5000, 5000), Ok(Duration::ZERO));
+        for _ in 1..TOGETHER {
+            assert!(missing(20, 5000).is_ok());
+        }
+        assert_eq!(
+            missing(20, 5000).unwrap_err(),
+            "its clock cannot be right: it says 5.0ms of runs whose answer came 20.0µs behind the one \
+             before, as 15 times in a row; it must answer each request as soon as its runs are done"
+        );
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct Watched {
     runs: Duration,
     /// When that is this long, it is looked at again which threads compute.
     next_look: Duration,
+    /// Whether more threads computed than may at the last look.
+    suspected: bool,
     /// How many threads are bound.
     bound: usize,
     /// Whether it is known what a message costs the threads where they are now.
@@ -48,19 +50,23 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn of(process: u32) -> Self {
         let (threads, never) = (Threads::of(process), Duration::ZERO);
-        let (bound, knows_messages, too_many) = (0, false, None);
-        Self { threads, runs: never, next_look: never, bound, knows_messages, too_many }
+        let (suspected, bound, knows_messages, too_many) = (false, 0, false, None);
+        let (runs, next_look) = (never, never);
+        Self { threads, runs, next_look, suspected, bound, knows_messages, too_many }
     }
 
     /// Begins anew, with another problem.
     fn begin(&mut self) {
         self.threads.begin();
-        (self.runs, self.next_look, self.bound) = (Duration::ZERO, Duration::ZERO, 0);
+        (self.runs, self.next_look) = (Duration::ZERO, Duration::ZERO);
+        (self.suspected, self.bound) = (false, 0);
     }
 
     /// Looks at which threads compute, after runs of twice the time each: for a short time, the host of
-    /// a virtual machine can have had a processor. Refuses more threads than the runtime was given, and
-    /// binds each of them; those that are bound stay where they are.
+    /// a virtual machine can have had a processor. Refuses more threads than the runtime was given at the
+    /// second look that finds them, since on a busy machine one that only passes work on can wait for
+    /// a processor for most of a short time. Binds each of them; those that are bound stay where they
+    /// are.
     fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
         if self.runs < self.next_look {
             return;
@@ -68,8 +74,10 @@ impl Watched {
         let Some(busy) = self.threads.busy(self.runs) else { return };
         self.next_look = 2 * self.runs;
         let found = busy.len();
+        let was_suspected = std::mem::replace(&mut self.suspected, found > allowed);
         if found > allowed {
-            self.too_many = Some(RuntimeError::Threads { found, allowed });
+            let error = RuntimeError::Threads { found, allowed };
+            self.too_many = was_suspected.then_some(error);
         } else if let Some(processors) = processors.filter(|_| found > self.bound) {
             self.threads.bind(busy, processors);
             (self.bound, self.knows_messages) = (found, false);
@@ -158,19 +166,21 @@ impl<'b> PreparedRuntime<'b> {
         Ok(())
     }
 
-    /// Counts runs, after a look at whether they can have taken what it says they took.
+    /// Counts runs, after a look at whether they can have taken what it says they took. A part of that
+    /// may have been held back.
     fn count(
         &mut self,
         variant: Variant,
         messages: u32,
         passed: Duration,
         said: Duration,
+        held_back: Duration,
     ) -> Result<(), BackendError> {
         let mut watched = self.shared.watched.borrow_mut();
         watched.runs += said;
         let missing = self.clock.add(variant, messages, passed, said);
         let missing = missing.map_err(|error| self.shared.error(error))?;
-        watched.threads.count_run(said.saturating_sub(missing));
+        watched.threads.count_run(said.saturating_sub(missing.max(held_back)));
         Ok(())
     }
 }
@@ -212,7 +222,7 @@ impl Prepared for PreparedRuntime<'_> {
         self.after_look()?;
         let began = Instant::now();
         let said = self.ask_to_run(variant, iterations)?;
-        self.count(variant, 1, began.elapsed(), said)?;
+        self.count(variant, 1, began.elapsed(), said, Duration::ZERO)?;
         Ok(said)
     }
 
@@ -234,10 +244,11 @@ impl Prepared for PreparedRuntime<'_> {
         // given.
         let wrong = |error| self.shared.error(error);
         self.clock.check_longest(between - began, first).map_err(wrong)?;
+        let held_back = self.clock.add_second(variant, behind - between, second).map_err(wrong)?;
         for _ in 0..2 {
             self.shared.watched.borrow_mut().threads.count_message();
         }
-        self.count(variant, 2, behind - began, first.saturating_add(second))?;
+        self.count(variant, 2, behind - began, first.saturating_add(second), held_back)?;
         Ok([first, second])
     }
 

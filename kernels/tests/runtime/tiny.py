@@ -66,6 +66,8 @@ def run(state, variant, iterations):
             for _ in range(2):
                 threading.Thread(target=spin, args=(math.inf,), daemon=True).start()
         spin(time.perf_counter() + 0.02)
+    if FLAW == "holds-back":
+        spin(time.perf_counter() + 0.002)
     if FLAW == "fast-clock":
         spin(time.perf_counter() + 0.15)  # So long that no message explains the half of it.
     taken = time.perf_counter_ns() - begin
@@ -157,7 +159,16 @@ for line in sys.stdin:
         while True:
             write("x" * (1 << 16))
     number = request["n"] + (FLAW == "out-of-turn")
-    line = json.dumps(answer(**request) | {"n": number}) + "\n"
+    answered = answer(**request) | {"n": number}
+    if FLAW == "holds-back" and request.get("iterations"):
+        if runs % 2:
+            held = answered
+            continue
+        # The half of the second runs' time goes to the first.
+        held["ns"] += answered["ns"] // 2
+        answered["ns"] -= answered["ns"] // 2
+        write(json.dumps(held) + "\n")
+    line = json.dumps(answered) + "\n"
     if FLAW == "talks":
         line += "\n"
     if is_about_tanh(**request) and FLAW == "repeats-tanh":
