@@ -4,12 +4,15 @@ prints how far the two are apart. Needs torch, and Python 3.11 or newer.
     python3 benches/independent_loop.py --calibrate target/release/calibrate
 
 It shares nothing with calibrate or its runtimes: modules as a user writes them, tensors where PyTorch
-puts them, and a clock around a loop. In each pass, calibrate measures all problems, and then each of
-them is timed in fresh processes of its own, as many as calibrate starts.
+puts them, and a clock around a loop, in a fresh process each time. calibrate measures in parts of some
+seconds, each continuing the one before, and some processes of the loop follow each part: so what the
+machine does meanwhile meets both.
 """
 
 import argparse
+import itertools
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -21,8 +24,10 @@ from pathlib import Path
 WARM_UP_S = 0.5
 SAMPLE_S = 0.005
 SAMPLES = 100
-# As many as a quick calibration starts.
-PROCESSES = 3
+# Long enough for two or three of calibrate's processes.
+PART = "30s"
+LOOPS_BEHIND_A_PART = 2
+RESAMPLES = 2000
 
 
 def linear_bias_relu():
@@ -104,63 +109,93 @@ def by_loop(problem):
     return dict(zip(VARIANTS, map(float, done.stdout.split())))
 
 
-def by_calibrate(program):
-    """What a calibration says, by problem."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "calibration.toml"
-        command = [program, "--runtime", "pytorch", "--threads", "1", "--quick", "--force"]
-        command += ["--output", output]
+class Calibration:
+    """A calibration of the problems that is made in parts."""
+
+    def __init__(self, program, processes, folder):
+        self.output = Path(folder) / "calibration.toml"
+        self.command = [program, "--runtime", "pytorch", "--threads", "1", "--quick", "--force"]
+        self.command += ["--processes", str(processes), "--time-budget", PART]
+        self.command += ["--output", self.output]
         for problem in PROBLEMS:
-            command += ["--problem", problem]
+            self.command += ["--problem", problem]
         # Its runtime runs in the `python3` of the PATH.
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PATH": path}
+        self.env = {**os.environ, "PATH": path}
+
+    def part(self):
+        """Measures one, and says whether there is more to measure."""
+        done = subprocess.run(
+            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.env
         )
-        records = tomllib.loads(output.read_text())["fusion"]
-    return {
-        record["problem"]: {variant: record[f"{variant}_latency_ms"] for variant in VARIANTS}
-        for record in records
-    }
+        if not self.output.exists():
+            sys.exit(f"calibrate wrote nothing:\n{done.stderr}")
+        return self.read()["settings"]["end"] == "time-budget"
+
+    def read(self):
+        return tomllib.loads(self.output.read_text())
+
+    def times(self, problem, variant):
+        """The median of each process, in milliseconds; none before the problem was measured."""
+        records = [record for record in self.read()["fusion"] if record["problem"] == problem]
+        return [time for record in records for time in record[f"{variant}_timing"]["process_ms"]]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calibrate", default="calibrate", metavar="PROGRAM")
-    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=10, help="of calibrate, for each problem")
     parser.add_argument("--loop", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loop:
         times_of_loop(given.loop)
         return
-    passes = []
-    try:
-        for number in range(given.passes):
-            print(f"pass {number + 1} of {given.passes}", file=sys.stderr)
-            calibrated = by_calibrate(given.calibrate)
-            loops = {problem: [by_loop(problem) for _ in range(PROCESSES)] for problem in PROBLEMS}
-            passes.append((calibrated, loops))
-    except KeyboardInterrupt:
-        print("interrupted: the table has the passes that ended", file=sys.stderr)
-    if passes:
-        print_table(passes)
+    loops = {problem: [] for problem in PROBLEMS}
+    turns = itertools.cycle(PROBLEMS)
+    with tempfile.TemporaryDirectory() as folder:
+        calibration = Calibration(given.calibrate, given.processes, folder)
+        try:
+            for number in itertools.count(1):
+                print(f"part {number}", file=sys.stderr)
+                more = calibration.part()
+                for problem in itertools.islice(turns, LOOPS_BEHIND_A_PART):
+                    loops[problem].append(by_loop(problem))
+                if not more:
+                    break
+        except KeyboardInterrupt:
+            print("interrupted: the table has the processes that ended", file=sys.stderr)
+        if calibration.output.exists():
+            print_table(calibration, loops)
 
 
-def print_table(passes):
-    print("| problem | variant | calibrate, ms | the loop, ms | apart | apart in each pass, % |")
-    print("|---|---|---:|---:|---:|---|")
+def print_table(calibration, loops):
+    print("| problem | variant | calibrate, ms | the loop, ms | processes | apart | 95 % |")
+    print("|---|---|---:|---:|---|---:|---|")
     for problem in PROBLEMS:
         for variant in VARIANTS:
-            ours = [calibrated[problem][variant] for calibrated, _ in passes]
-            loops = [
-                statistics.median(loop[variant] for loop in of_loops[problem])
-                for _, of_loops in passes
-            ]
-            apart = sorted(100 * (a / b - 1) for a, b in zip(ours, loops))
-            medians = f"{statistics.median(ours):.4f} | {statistics.median(loops):.4f}"
-            middle = f"{statistics.median(apart):+.1f} %"
-            each = ", ".join(f"{one:+.1f}" for one in apart)
-            print(f"| `{problem}` | {variant} | {medians} | {middle} | {each} |")
+            ours = calibration.times(problem, variant)
+            theirs = [loop[variant] for loop in loops[problem]]
+            if not ours or not theirs:
+                continue
+            medians = f"{statistics.median(ours):.4f} | {statistics.median(theirs):.4f}"
+            low, high = interval(ours, theirs)
+            found = f"{apart(ours, theirs):+.1f} % | {low:+.1f} to {high:+.1f} %"
+            print(
+                f"| `{problem}` | {variant} | {medians} | {len(ours)}, {len(theirs)} | {found} |"
+            )
+
+
+def apart(ours, theirs):
+    return 100 * (statistics.median(ours) / statistics.median(theirs) - 1)
+
+
+def interval(ours, theirs):
+    """Of how far the two are apart: processes are drawn again, with a fixed seed."""
+    draw = random.Random(1).choices
+    drawn = sorted(
+        apart(draw(ours, k=len(ours)), draw(theirs, k=len(theirs))) for _ in range(RESAMPLES)
+    )
+    return drawn[RESAMPLES * 25 // 1000], drawn[RESAMPLES * 975 // 1000 - 1]
 
 
 if __name__ == "__main__":

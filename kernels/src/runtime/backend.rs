@@ -50,6 +50,8 @@ pub(super) struct Shared {
     pub(super) threads: usize,
     /// The processors that it is bound to.
     pub(super) processors: Option<Vec<u32>>,
+    /// Whether it leaves a processor to the thread that measures, which so hears each answer at once.
+    pub(super) leaves_one: bool,
 }
 
 impl Shared {
@@ -116,8 +118,9 @@ impl Runtime {
         let watched = RefCell::new(watched(&conversation).map_err(named)?);
         let name = program.name.clone();
         let conversation = RefCell::new(conversation);
+        let leaves_one = std::thread::available_parallelism().is_ok_and(|all| all.get() > threads);
         let aside = processors.as_deref().and_then(aside);
-        let shared = Shared { conversation, watched, name, threads, processors };
+        let shared = Shared { conversation, watched, name, threads, processors, leaves_one };
         let (program, prepared) = (program.clone(), Cell::new(0));
         Ok(Self { shared, program, introduction, prepared, aside })
     }

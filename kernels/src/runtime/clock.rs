@@ -94,8 +94,8 @@ impl ClockCheck {
 
     /// Looks at the second of two times that were asked for together. Those runs began behind the first
     /// answer, so they took no longer than what lay between the answers. If they did, the first answer
-    /// came too late: it was read too late here, or the runtime held it back and may have moved time
-    /// from one answer to the other. Both together would hide that.
+    /// was read too late here, or the runtime held it back and may have moved time from one answer to
+    /// the other, which their sum does not show.
     pub(super) fn add_second(
         &mut self,
         variant: Variant,
