@@ -151,8 +151,21 @@ fn invalid_records_are_ignored() {
     }
     let model = FusionCostModel::new(calibration);
     assert_eq!(model.on(TARGET).estimate(&problem(MEASURED)).evidence(), Evidence::Roofline);
+    let left_out = |target, text| model.on(target).left_out(&problem(text));
+    let record = left_out(TARGET, MEASURED).expect("it is in the file");
+    assert_eq!((record.problem, record.verdict), (problem(MEASURED), Verdict::Invalid));
+    assert_eq!(left_out(TARGET, UNKNOWN), None);
+    assert_eq!(left_out(Target::cpu(4), MEASURED), None);
+    let valid = self::model();
+    assert_eq!(valid.on(TARGET).left_out(&problem(MEASURED)), None);
     assert_eq!(model.on(TARGET).fusion_benefit("add_relu", DType::F32).unwrap(), None);
     assert_eq!(model.targets(), [TARGET]);
+}
+
+#[test]
+fn a_target_says_its_threads() {
+    assert_eq!(Target::cpu(1).to_string(), "cpu, 1 thread, warm caches");
+    assert_eq!(TARGET.to_string(), "cpu, 2 threads, warm caches");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::covariance::{Covariance, Place};
 use super::features::CloudKey;
 use super::known::{Known, record_of};
 use super::lookup::FusionCostModel;
+use super::observation::is_usable;
 use super::older::Older;
 use super::on_paper::OnPaper;
 use super::policy::{Decision, Policy};
@@ -273,6 +274,16 @@ impl<'m> OnTarget<'m> {
 
     pub(super) const fn known(&self) -> Option<&'m Known> {
         self.known
+    }
+
+    /// The record of a problem that no answer uses, since it is INVALID; `None` where there is none.
+    /// Looks at each record of the calibration.
+    #[must_use]
+    pub fn left_out(&self, problem: &Problem) -> Option<&'m FusionRecord> {
+        let is_it = |record: &&FusionRecord| {
+            record.problem == *problem && View::of(record) == self.view && !is_usable(record)
+        };
+        self.records().iter().find(is_it)
     }
 
     pub(super) fn records(&self) -> &'m [FusionRecord] {

@@ -93,9 +93,10 @@ impl View {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { backend, threads, cache_state, clock, implementation } = self;
+        let threads = format!("{threads} thread{}", if *threads == 1 { "" } else { "s" });
         let on = match clock {
-            Clock::Host if implementation.is_native() => format!("{threads} threads"),
-            Clock::Host => format!("{threads} threads, {implementation} kernels"),
+            Clock::Host if implementation.is_native() => threads,
+            Clock::Host => format!("{threads}, {implementation} kernels"),
             clock => format!("{clock} clock, {implementation} kernels"),
         };
         f.pad(&format!("{backend}, {on}, {cache_state} caches"))

@@ -83,6 +83,10 @@ fn as_text(
         let names = ["nearest"].into_iter().chain(std::iter::repeat(""));
         lines.extend(names.zip(nearest));
     }
+    if let Some(record) = on_target.left_out(problem) {
+        lines.push(("left out", format!("its record, which is {}", record.verdict)));
+        lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
+    }
     if problem.chain().is_single() {
         lines.push(("bytes", traffic.unfused_bytes.to_string()));
         if estimate.evidence() != Evidence::Measured {
@@ -179,6 +183,9 @@ fn as_json(
         }),
         "verdict": record.map(|record| record.verdict),
         "reasons": record.map(|record| record.reasons.clone()),
+        "left_out": on_target.left_out(problem).map(|record| {
+            json!({ "verdict": record.verdict, "reasons": record.reasons })
+        }),
         "roofline_speedup": on_target.roofline_speedup(problem),
         "unfused_memory_bytes": traffic.unfused_bytes,
         "fused_memory_bytes": traffic.fused_bytes,

@@ -190,7 +190,10 @@ impl Reason {
                 "measure on a quieter machine, or with more --processes and --rounds"
             }
             Self::WithinProcess => "leave out --quick, or ask for more --processes",
-            Self::FewProcesses { .. } => "run the same command again to measure the others",
+            Self::FewProcesses { .. } => {
+                "run the same command again: it measures those that a run that ended early left out, \
+                 and all of them after a complete one"
+            }
             Self::AboveCeiling { .. } => {
                 "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
                  weak unfused kernel have a part in it"
@@ -288,7 +291,7 @@ impl fmt::Display for Reason {
                 "one process, so the interval assumes how far others would lie from it",
             )?,
             Self::FewProcesses { processes, planned, over_rounds } => {
-                write!(f, "{processes} of {planned} processes were measured")?;
+                write!(f, "{processes} of {planned} processes had undisturbed pairs")?;
                 if *over_rounds {
                     f.write_str(
                         ", so that the interval is over rounds and assumes how far processes lie \

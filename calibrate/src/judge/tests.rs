@@ -393,7 +393,7 @@ fn reasons_have_a_code_a_finding_and_an_advice() {
         (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
         (
             Reason::FewProcesses { processes: 2, planned: 5, over_rounds: true },
-            "few-processes: 2 of 5 processes were measured, so that the interval is over rounds",
+            "few-processes: 2 of 5 processes had undisturbed pairs, so that the interval is over rounds",
         ),
         (Reason::NoControl, "no-control: no A/A run can be used"),
         (

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use cli_support::ranked::{Column, RankedTable};
-use cli_support::units::percent;
+use cli_support::units::{counted, percent};
 use cli_support::width::Width;
 use fusion_cost_model::Implementation;
 
 use crate::selftest::against_itself::{AgainstItself, Kind};
 use crate::selftest::simulation::Simulated;
-use crate::selftest::{LEAST_COVERAGE, LEAST_FOUND, MOST_FALSE_VERDICTS, SelfTest, share};
+use crate::selftest::{
+    Answer, LEAST_COVERAGE, LEAST_FOUND, MOST_FALSE_VERDICTS, SelfTest, WhyUndecided, share,
+};
 
 /// The whole report of a self-test.
 #[must_use]
@@ -23,9 +25,9 @@ pub fn selftest(result: &SelfTest, width: Width) -> String {
     }
     for measured in &result.against_itself {
         let what = format!(
-            "{} on {} threads{}: {}, whose true speedup is {}",
+            "{} on {}{}: {}, whose true speedup is {}",
             result.fingerprint.cpu_model,
-            result.threads,
+            counted(result.threads as usize, "thread"),
             whose(result.implementation),
             measured.kind.words(),
             truth(measured)
@@ -38,7 +40,19 @@ pub fn selftest(result: &SelfTest, width: Width) -> String {
         }
         text.push('\n');
     }
-    text + &width.wrap("", result.result.words(), 2)
+    text + &width.wrap("", conclusion(result), 2)
+}
+
+fn conclusion(result: &SelfTest) -> &'static str {
+    match (result.result, WhyUndecided::of(&result.simulation, &result.against_itself)) {
+        (Answer::Passed, _) => "passed",
+        (Answer::Failed, _) => "FAILED",
+        (_, WhyUndecided::NotFinished) => "UNDECIDED: not all runs were finished",
+        (_, WhyUndecided::TooNoisy) => {
+            "UNDECIDED: most runs were AMBIGUOUS or INVALID; test on a quieter machine"
+        }
+        (_, WhyUndecided::TooFewRuns) => "UNDECIDED: too few runs to tell; give more --runs",
+    }
 }
 
 fn simulation(simulated: &[Simulated]) -> RankedTable {

@@ -54,31 +54,49 @@ pub struct SelfTest {
     pub result: Answer,
 }
 
+/// Why no decision is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyUndecided {
+    /// Not everything was done.
+    NotFinished,
+    /// Most runs of a kernel against itself were AMBIGUOUS or INVALID.
+    TooNoisy,
+    /// A share is not what is wanted, but so few runs could show that by chance.
+    TooFewRuns,
+}
+
+impl WhyUndecided {
+    /// The reason of a test with these results, whose answer is undecided.
+    #[must_use]
+    pub fn of(scripted: &[Simulated], measured: &[AgainstItself]) -> Self {
+        let interrupted = scripted.iter().any(|one| one.interrupted)
+            || measured.iter().any(|one| one.interrupted || one.runs == 0);
+        let answers = scripted.iter().map(Simulated::answer);
+        let mut answers = answers.chain(measured.iter().map(AgainstItself::answer));
+        // Where all that was done is decided, something was not done.
+        if interrupted || !answers.any(|answer| answer == Answer::Undecided) {
+            Self::NotFinished
+        } else if measured.iter().any(AgainstItself::is_mostly_undecided) {
+            Self::TooNoisy
+        } else {
+            Self::TooFewRuns
+        }
+    }
+}
+
 /// Whether the procedure keeps its promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// It does.
     Passed,
-    /// No decision is possible: too few runs, too much noise, or not everything was done.
+    /// No decision is possible: [`WhyUndecided`].
     Undecided,
     /// It does not.
     Failed,
 }
 
 impl Answer {
-    /// The words in reports.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Undecided => {
-                "UNDECIDED: too few --runs to tell, too noisy a machine, or interrupted"
-            }
-            Self::Failed => "FAILED",
-        }
-    }
-
     /// Whether a share of at least `least` is what `count` of `whole` show. A share below it that
     /// so few could show by chance leaves it undecided.
     #[must_use]

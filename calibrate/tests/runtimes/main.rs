@@ -258,7 +258,7 @@ fn the_selftest_measures_a_runtime_against_itself() {
     command.args(["selftest", "--simulations", "0", "--runs", "1", "--processes", "3"]);
     command.args(["--threads", "1", "--runtime", "./none.toml"]);
     // Its first case has an addition, which the tiny one lacks: nothing is found out.
-    command.assert().code(3).stdout(contains("on 1 threads, tiny@1.2 kernels: "));
+    command.assert().code(3).stdout(contains("on 1 thread, tiny@1.2 kernels: "));
     assert_nothing_is_left(folder.path());
     calibrate(folder.path())
         .args(["selftest", "--runtime", "numpi"])

@@ -148,7 +148,7 @@ mod tests {
         }
         assert!(has_failed(&checks));
         let not_passed = checks.iter().filter(|check| check.status != Pass);
-        assert_eq!(report(&checks).lines().count(), not_passed.clone().count());
+        assert_eq!(report(&checks, false).lines().count(), not_passed.clone().count());
         assert!(not_passed.into_iter().all(|check| check.advice.is_some()));
     }
 

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use cli_support::say;
 use fusion_cost_model::calibration::{Check, CheckStatus};
 
-/// One line for each check that did not pass, each with its line end; empty when all is well.
+/// One line for each check that did not pass, each with its line end; empty when all is well. Nothing is
+/// an error for a run that goes on in spite of it.
 #[must_use]
-pub fn report(checks: &[Check]) -> String {
+pub fn report(checks: &[Check], force: bool) -> String {
     let mut report = String::new();
     for Check { name, status, found, advice } in checks {
         let word = match status {
             CheckStatus::Pass => continue,
             CheckStatus::Warn => "warning",
+            CheckStatus::Fail if force => "warning",
             CheckStatus::Fail => "error",
         };
         // Writing to a string cannot fail.
@@ -37,7 +39,7 @@ pub fn has_failed(checks: &[Check]) -> bool {
 ///
 /// When a check failed and the run is not forced.
 pub fn go_on_with(checks: &[Check], force: bool) -> anyhow::Result<bool> {
-    report(checks).lines().for_each(|line| say!("{line}"));
+    report(checks, force).lines().for_each(|line| say!("{line}"));
     let failed = has_failed(checks);
     if failed && !force {
         anyhow::bail!(
@@ -61,18 +63,19 @@ mod tests {
             Check { advice: None, ..warn("swap", "12 pages were moved", "") },
         ];
         assert_eq!(
-            report(&checks),
+            report(&checks, false),
             "warning: load: 35 % of the processors are used by cargo (12); close it, or wait\n\
              error: threads: 4 threads on 2 usable processors; use `--threads 2`\n\
              warning: swap: 12 pages were moved\n"
         );
+        assert!(report(&checks, true).contains("\nwarning: threads: 4 threads on 2 usable"));
         assert!(has_failed(&checks));
     }
 
     #[test]
     fn nothing_is_reported_when_all_is_well() {
         let checks = [pass("turbo", "on"), pass("battery", "not in use")];
-        assert_eq!(report(&checks), "");
+        assert_eq!(report(&checks, false), "");
         assert!(!has_failed(&checks));
         assert!(!has_failed(&[warn("load", "", "")]));
     }

@@ -1,6 +1,6 @@
 //! What was measured, on what, and how.
 
-use cli_support::units::ratio;
+use cli_support::units::{counted, ratio};
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{
     EarlierState, HardwareCalibration, MeasuredCeilings, NoiseFloor, RuntimeUsed,
@@ -106,7 +106,7 @@ fn of_ceilings(measured: &MeasuredCeilings) -> String {
         point.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
     };
     let mut by = match clock {
-        Clock::Host => format!(" on {threads} threads"),
+        Clock::Host => format!(" on {}", counted(*threads as usize, "thread")),
         clock => by(*clock, Implementation::Native),
     };
     if let (Some(core), Some(failed)) = (measured.core, measured.failed_cores.first()) {

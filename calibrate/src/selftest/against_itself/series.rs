@@ -156,12 +156,18 @@ impl AgainstItself {
         let not_false = Answer::of_share(not_false, self.runs, 1.0 - MOST_FALSE_VERDICTS);
         let decided = if self.kind == Kind::Planted {
             Answer::of_share(self.found, self.runs, LEAST_FOUND)
-        } else if share(self.runs - self.undecided, self.runs) >= LEAST_DECIDED {
-            Answer::Passed
-        } else {
+        } else if self.is_mostly_undecided() {
             Answer::Undecided
+        } else {
+            Answer::Passed
         };
         Answer::of_all([right, not_false, decided].into_iter())
+    }
+
+    /// Whether fewer runs were decided than are wanted.
+    #[must_use]
+    pub fn is_mostly_undecided(&self) -> bool {
+        share(self.runs - self.undecided, self.runs) < LEAST_DECIDED
     }
 }
 
@@ -219,6 +225,7 @@ fn is_undecided(record: &FusionRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selftest::WhyUndecided;
 
     fn good(kind: Kind) -> AgainstItself {
         AgainstItself {
@@ -256,6 +263,25 @@ mod tests {
             assert_eq!(changed(kind, |all| all.interrupted = true), Answer::Undecided);
             assert_eq!(changed(kind, |all| all.runs = 0), Answer::Undecided);
         }
+    }
+
+    #[test]
+    fn an_undecided_answer_has_its_reason() {
+        let why = |change: fn(&mut AgainstItself)| {
+            let mut changed = good(Kind::OwnTensors);
+            change(&mut changed);
+            WhyUndecided::of(&[], &[good(Kind::SharedTensors), changed])
+        };
+        assert_eq!(why(|all| all.right = 55), WhyUndecided::TooFewRuns);
+        assert_eq!(why(|all| all.undecided = 31), WhyUndecided::TooNoisy);
+        let noisy_and_interrupted = |all: &mut AgainstItself| {
+            (all.undecided, all.interrupted) = (31, true);
+        };
+        assert_eq!(why(noisy_and_interrupted), WhyUndecided::NotFinished);
+        assert_eq!(why(|all| all.runs = 0), WhyUndecided::NotFinished);
+        // It was stopped before the next part began.
+        assert_eq!(why(|_| {}), WhyUndecided::NotFinished);
+        assert_eq!(WhyUndecided::of(&[], &[]), WhyUndecided::NotFinished);
     }
 
     #[test]
