@@ -1,6 +1,7 @@
 """What the runtimes of this folder share: the protocol of docs/adding-a-runtime.md, and tensors that
-move. A runtime is an object with `name`, `needs` (modules to import), `version()`, `options(threads)`,
-`supports(problem)` and `prepare(problem, tensors, threads)`; the latter returns a `Prepared`."""
+move. A runtime is an object with `name`, `needs` (modules to import), `dtypes`, `version()`,
+`options(threads)`, `supports(problem)` and `prepare(problem, tensors, threads)`; the latter returns a
+`Prepared`."""
 
 import ctypes
 import gc
@@ -17,6 +18,10 @@ LINE = 64  # Bytes of a cache line: every tensor begins at one.
 MOST_GAP = 1024  # Lines by which a tensor may be shifted, as calibrate does with its own.
 
 
+# How NumPy holds the numbers of each dtype. It has none for bf16: those are bits.
+STORED = {"f32": "float32", "f16": "float16", "bf16": "uint16"}
+
+
 class Unsupported(Exception):
     """A problem that a runtime does not run, with the reason."""
 
@@ -27,6 +32,7 @@ class Problem:
 
     def __init__(self, description):
         self.text = description["text"]
+        self.dtype = description["dtype"]
         self.inputs = description["inputs"]
         self.ops = description["ops"]
         self.output = description["output"]
@@ -50,9 +56,10 @@ class Tensors:
         import numpy
 
         self.numpy, self.problem, self.nchw = numpy, problem, nchw and problem.is_image
-        read = lambda path, one: numpy.fromfile(path, numpy.float32).reshape(one["shape"])
+        self.dtype = numpy.dtype(STORED[problem.dtype])
+        read = lambda path, one: numpy.fromfile(path, self.dtype).reshape(one["shape"])
         self.given = [read(path, one) for path, one in zip(files, problem.inputs)]
-        self.file = numpy.memmap(output, numpy.float32, "r+", shape=tuple(problem.output))
+        self.file = numpy.memmap(output, self.dtype, "r+", shape=tuple(problem.output))
         moving = {i: self.wanted(self.given[i]) for i in problem.moving()}
         shapes = {i: one.shape for i, one in moving.items()}
         shapes[None] = self.wanted(self.file).shape
@@ -75,7 +82,7 @@ class Tensors:
         count = 1
         for size in shape:
             count *= size
-        return -(-4 * count // LINE)
+        return -(-self.dtype.itemsize * count // LINE)
 
     def place(self, seed):
         """Draws a place for every tensor, and writes the inputs there."""
@@ -87,7 +94,7 @@ class Tensors:
             line += int(random.integers(MOST_GAP))
             shape = self.shapes[name]
             count = int(self.numpy.prod(shape))
-            flat = self.numpy.frombuffer(self.block, self.numpy.float32, count, line * LINE)
+            flat = self.numpy.frombuffer(self.block, self.dtype, count, line * LINE)
             self.views[name] = flat.reshape(shape)
             line += self.lines(shape)
         for name, source in self.sources.items():
@@ -103,7 +110,8 @@ class Tensors:
         return self.views[None]
 
     def poison(self):
-        self.output.fill(self.numpy.nan)
+        # All bits are set in a NaN of every dtype.
+        self.output.view(self.numpy.uint8).fill(255)
 
     def write_output(self):
         output = self.output
@@ -170,7 +178,7 @@ class Server:
             "name": self.runtime.name,
             "version": self.runtime.version(),
             "device": "cpu",
-            "dtypes": ["f32"],
+            "dtypes": self.runtime.dtypes,
             "clock": "host",
             "options": options,
         }

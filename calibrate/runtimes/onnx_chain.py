@@ -11,7 +11,8 @@ except Exception:  # `Server.hello` says what is wrong with it.
     np = None
 
 OPSET, IR_VERSION = 20, 9
-FLOAT, INT64 = 1, 7
+INT64 = 7
+KINDS = {"f32": 1, "bf16": 16}
 UNARY = {
     "relu": "Relu",
     "sigmoid": "Sigmoid",
@@ -55,9 +56,9 @@ def attribute(name, value):
     return field(1, name) + b"".join(field(8, one) for one in value) + field(20, 7)
 
 
-def value_info(name, shape):
+def value_info(name, shape, kind):
     dims = b"".join(field(1, field(1, size)) for size in shape)
-    return field(1, name) + field(2, field(1, field(1, FLOAT) + field(2, dims)))
+    return field(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
 
 
 class Graph:
@@ -67,6 +68,7 @@ class Graph:
     def __init__(self, problem, tensors, first=0, end=None, contrib=False):
         end = len(problem.ops) if end is None else end
         self.problem, self.tensors, self.contrib = problem, tensors, contrib
+        self.kind = KINDS[problem.dtype]
         self.nodes, self.constants, self.moving, self.count = [], [], [], 0
         self.shape = self.own(problem.inputs[0]["shape"] if first == 0 else problem.ops[first - 1]["shape"])
         self.input_shape, value = self.shape, "x"
@@ -94,7 +96,10 @@ class Graph:
         return name
 
     def number(self, value):
-        return self.constant(np.array(value, np.float32))
+        array = np.array(value, np.float32)
+        if self.problem.dtype == "bf16":  # The upper half of the bits, and what is nearest.
+            array = ((array.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+        return self.constant(array)
 
     def operand(self, number):
         """A tensor that moves, as an input; a weight as a constant, along the channels."""
@@ -176,14 +181,14 @@ class Graph:
             graph += field(1, node + (field(7, domain) if domain else b""))
         graph += field(2, "chain")
         for name, array in self.constants:
-            kind = INT64 if array.dtype == np.int64 else FLOAT
+            kind = INT64 if array.dtype == np.int64 else self.kind
             dims = b"".join(field(1, size) for size in array.shape)
             graph += field(5, dims + field(2, kind) + field(8, name) + field(9, array.tobytes()))
-        graph += field(11, value_info("x", self.input_shape))
+        graph += field(11, value_info("x", self.input_shape, self.kind))
         for number in self.moving:
             shape = self.own(self.problem.inputs[number]["shape"])
-            graph += field(11, value_info(f"i{number}", shape))
-        graph += field(12, value_info("y", self.shape))
+            graph += field(11, value_info(f"i{number}", shape, self.kind))
+        graph += field(12, value_info("y", self.shape, self.kind))
         opsets = field(8, field(1, "") + field(2, OPSET))
         opsets += field(8, field(1, "com.microsoft") + field(2, 1)) if self.contrib else b""
         return field(1, IR_VERSION) + field(7, graph) + opsets

@@ -1,5 +1,5 @@
-"""OpenVINO on the CPU: a compiled model for each op, against one for the chain. It computes in f32, which
-is not its default where the processor has bf16."""
+"""OpenVINO on the CPU: a compiled model for each op, against one for the chain. It computes in the dtype
+of the problem: its default would be bf16 wherever the processor has it."""
 
 import onnx_chain
 from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
@@ -7,6 +7,7 @@ from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
 
 class OpenVino:
     name, needs, nchw = "openvino", ["numpy", "openvino"], True
+    dtypes = ["f32", "bf16"]
 
     def version(self):
         import openvino
@@ -20,14 +21,13 @@ class OpenVino:
         self.core.set_property(
             "CPU",
             {
-                "INFERENCE_PRECISION_HINT": "f32",
                 "INFERENCE_NUM_THREADS": threads,
                 "NUM_STREAMS": "1",
                 "PERFORMANCE_HINT": "LATENCY",
                 "ENABLE_CPU_PINNING": "NO",
             },
         )
-        return {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": "1"}
+        return {"INFERENCE_PRECISION_HINT": "the dtype", "NUM_STREAMS": "1"}
 
     def supports(self, problem):
         no_dropout(problem)
@@ -43,11 +43,16 @@ class OpenVino:
         chain = onnx_chain.Graph(problem, tensors)
 
         def compiled(graph):
-            model = self.core.compile_model(self.core.read_model(graph.model()), "CPU")
+            hint = {"INFERENCE_PRECISION_HINT": problem.dtype}
+            model = self.core.compile_model(self.core.read_model(graph.model()), "CPU", hint)
             return model, model.create_infer_request()
 
         requests, whole = [compiled(step) for step in steps], compiled(chain)
-        between = [np.zeros(step.shape, np.float32) for step in steps[:-1]]
+        between = [np.zeros(step.shape, tensors.dtype) for step in steps[:-1]]
+        stored = {"f32": openvino.Type.f32, "bf16": openvino.Type.bf16}[problem.dtype]
+
+        def shared(array):
+            return openvino.Tensor(array, openvino.Shape(array.shape), stored)
         kernels = {
             "unfused": [layers(model) for model, _ in requests],
             "fused": [layers(whole[0])],
@@ -56,9 +61,8 @@ class OpenVino:
         def bound(request, graph, x, y):
             for number in graph.names():
                 array = x if number is None else tensors.input(number)
-                tensor = openvino.Tensor(array, shared_memory=True)
-                request.set_tensor("x" if number is None else f"i{number}", tensor)
-            request.set_tensor("y", openvino.Tensor(y, shared_memory=True))
+                request.set_tensor("x" if number is None else f"i{number}", shared(array))
+            request.set_tensor("y", shared(y))
             return request
 
         def bind():

@@ -17,6 +17,7 @@ POINTWISE = {
 
 class PyTorch:
     name, needs, nchw = "pytorch", ["numpy", "torch"], False
+    dtypes = ["f32", "bf16", "f16"]
 
     def version(self):
         import torch
@@ -56,7 +57,7 @@ class PyTorch:
 
         ops, image = problem.ops, problem.is_image
         constants = {
-            number: weight(torch, problem, number, tensors.given[number])
+            number: weight(torch, problem, number, from_numpy(tensors.given[number]))
             for number, one in enumerate(problem.inputs)
             if one["constant"]
         }
@@ -81,7 +82,7 @@ class PyTorch:
                     key, value = (operands[one["operands"][0]] for one in (part[0], part[-1]))
                     scale = part[0]["attributes"]["scale"]
                     if len(part) == 4:
-                        scale = float(tensors.given[part[1]["operands"][0]][0])
+                        scale = float(constants[part[1]["operands"][0]])
                     x = torch.nn.functional.scaled_dot_product_attention(x, key, value, scale=scale)
                     x = x.transpose(1, 2).reshape(part[-1]["shape"])
                     at += length
@@ -98,7 +99,7 @@ class PyTorch:
             return torch.fx.GraphModule(weights, graph).eval().forward
 
         def tensor(number):
-            one = torch.from_numpy(tensors.input(number))
+            one = from_numpy(tensors.input(number))
             return one.permute(0, 3, 1, 2) if image and one.ndim == 4 else one
 
         def bind():
@@ -124,7 +125,7 @@ class TorchPrepared(Prepared):
         if self.result is not None:
             image = self.tensors.problem.is_image
             y = self.result.permute(0, 2, 3, 1) if image else self.result
-            self.tensors.output[...] = y.numpy()
+            self.tensors.output[...] = to_numpy(y)
         self.tensors.write_output()
 
 
@@ -168,9 +169,22 @@ def has_bias(ops, at):
     return [op["op"] for op in ops[at : at + 2]] in (["linear", "bias"], ["conv2d", "bias"])
 
 
-def weight(torch, problem, number, array):
-    """A weight as PyTorch keeps it: `nn.Linear` has [n, k], filters are [k, c, r, s], channels-last."""
+def from_numpy(array):
+    """A tensor of the numbers of an array, where they lie."""
+    import torch
+
     one = torch.from_numpy(array)
+    return one.view(torch.bfloat16) if one.dtype == torch.uint16 else one
+
+
+def to_numpy(tensor):
+    import torch
+
+    return (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def weight(torch, problem, number, one):
+    """A weight as PyTorch keeps it: `nn.Linear` has [n, k], filters are [k, c, r, s], channels-last."""
     op = next(op["op"] for op in problem.ops if number in op["operands"])
     if op == "linear":
         return one.t().contiguous()

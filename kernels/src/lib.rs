@@ -24,6 +24,7 @@ pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
 mod inputs;
+mod numbers;
 mod parallel;
 mod placement;
 mod proof;

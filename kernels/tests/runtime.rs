@@ -104,6 +104,35 @@ fn a_runtime_is_a_backend_like_the_others() {
     assert!(!after.is_empty() && after.iter().all(|thread| thread.run_delay.is_some()));
 }
 
+/// Of a problem in bf16, whose numbers it reads and writes as their bits, of an odd count. What it does not
+/// compute in is refused before it is asked.
+#[test]
+fn a_runtime_computes_in_the_dtypes_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut runtime = Runtime::start(&program(folder.path(), "none"), 1, true).unwrap();
+    let problem: Problem = "mul+relu/bf16/m3.n7001".parse().unwrap();
+    let memory = runtime.requirements(&problem, setup()).unwrap().memory_bytes;
+    let in_f32: Problem = "mul+relu/f32/m3.n7001".parse().unwrap();
+    assert_eq!(2 * memory, runtime.requirements(&in_f32, setup()).unwrap().memory_bytes);
+    let inputs = Inputs::random(&problem, 3);
+    let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    let mut prepared = runtime.prepare(&problem, &inputs, setup()).unwrap().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    for variant in Variant::ALL {
+        prepared.poison().unwrap();
+        assert!(prepared.output().unwrap().iter().all(|number| number.is_nan()));
+        prepared.run(variant, 1).unwrap();
+        assert!(expected.error(&prepared.output().unwrap()) <= expected.tolerance());
+    }
+    drop(prepared);
+    let refusal = |dtype: &str| {
+        let problem = format!("mul+relu/{dtype}/m3.n7").parse().unwrap();
+        runtime.requirements(&problem, setup()).unwrap_err().to_string()
+    };
+    assert_eq!(refusal("f16"), "tiny does not run it: it does not compute in f16");
+    assert_eq!(refusal("i8"), "tiny does not run it: runtimes are not measured in i8");
+}
+
 /// The processors on which this thread may run, as the system writes them.
 fn processors_of_this_thread() -> String {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();

@@ -9,11 +9,11 @@ use super::driver::DeviceError;
 use super::loaded::Loader;
 use super::lower::probes::{TILE_BYTES, multiply, nothing, read, triad};
 use super::memory::DeviceTensors;
-use super::numbers::decode;
 use super::plan::KernelPlan;
 use super::queue::{Launch, Queue, Sets, Work};
 use super::tensors::{Role, TensorId, TensorTable};
 use crate::backend::{FirstRuns, Variant};
+use crate::numbers::decode;
 
 /// A sample lasts at least this long, so that the resolution of events, half a microsecond, does
 /// not matter.

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::driver::{Address, DeviceError, Driver};
-use super::numbers::NAN_PATTERN;
 use super::tensors::{Role, TensorId, TensorTable};
+use crate::numbers::NAN_PATTERN;
 use crate::placement::{Gaps, Item, Placement};
 
 /// Every tensor starts at a multiple of this many bytes: what a device's allocator guarantees, and

@@ -30,7 +30,6 @@ mod loaded;
 mod lower;
 pub(crate) mod lt;
 mod memory;
-mod numbers;
 mod plan;
 mod prepared;
 mod queue;

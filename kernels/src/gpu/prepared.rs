@@ -5,11 +5,11 @@ use std::time::Duration;
 use fusion_cost_model::{Clock, DType};
 
 use super::memory::DeviceTensors;
-use super::numbers::{decode, encode};
 use super::queue::{Queue, Sets, Work};
 use super::tensors::TensorId;
 use crate::backend::{BackendError, FirstRuns, KernelFacts, Prepared, Sensors, Variant};
 use crate::gpu::driver::{DeviceError, Driver};
+use crate::numbers::{decode, encode};
 use std::rc::Rc;
 
 /// A problem with its kernels, its tensors, and the queue that it runs in.

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::conversation::Conversation;
 use super::describe::Description;
 use super::error::RuntimeError;
 use super::message::{Hello, PROTOCOL, Prepare, Request, Supports};
+use super::output::OutputFile;
 use super::prepared::{Files, PreparedRuntime, Watched};
 use super::program::RuntimeProgram;
 use crate::affinity::Binding;
@@ -26,9 +27,16 @@ use crate::backend::{
 use crate::copies::Copies;
 use crate::cpu::{Cpu, processor_time_of};
 use crate::inputs::Inputs;
+use crate::numbers::encode;
 
 /// How often a runtime keeps a tensor at most: as it was given, where it runs, and packed.
 const COPIES: u64 = 3;
+
+/// What the numbers of its tensors can be.
+const DTYPES: [DType; 3] = [DType::F32, DType::Bf16, DType::F16];
+
+/// Numbers that are written at a time.
+const PART: usize = 1 << 14;
 
 /// A runtime that is there.
 pub struct Runtime {
@@ -163,7 +171,10 @@ impl Runtime {
             return no("runtimes are measured with warm caches only".to_owned());
         }
         let dtype = problem.dtype();
-        if dtype != DType::F32 || !self.introduction.dtypes.iter().any(|one| one == dtype.name()) {
+        if !DTYPES.contains(&dtype) {
+            return no(format!("runtimes are not measured in {dtype}"));
+        }
+        if !self.introduction.dtypes.iter().any(|one| one == dtype.name()) {
             return no(format!("it does not compute in {dtype}"));
         }
         Ok(())
@@ -207,16 +218,21 @@ impl Runtime {
         let id = self.prepared.get();
         self.prepared.set(id + 1);
         let wrong = |source| self.shared.error(RuntimeError::Tensors(source));
+        let dtype = problem.dtype();
+        let named =
+            |tensor: &str| self.program.folder.join(format!("problem-{id}-{tensor}.{dtype}"));
         let mut files = Files(Vec::new());
         for (index, tensor) in inputs.tensors.iter().enumerate() {
-            files.0.push(self.program.folder.join(format!("problem-{id}-input-{index}.f32")));
-            write_numbers(&files.0[index], tensor).map_err(wrong)?;
+            files.0.push(named(&format!("input-{index}")));
+            write_numbers(&files.0[index], dtype, tensor).map_err(wrong)?;
         }
         let numbers = problem.steps().last().map_or(0, |step| step.output.elements());
-        let output = self.program.folder.join(format!("problem-{id}-output.f32"));
+        let output = named("output");
         files.0.push(output.clone());
         let file = File::options().read(true).write(true).create_new(true).open(&output);
-        let file = file.and_then(|file| file.set_len(4 * numbers).map(|()| file)).map_err(wrong)?;
+        let file = file
+            .and_then(|file| file.set_len(dtype.bytes() * numbers).map(|()| file))
+            .map_err(wrong)?;
         let problem = &Description::of(problem);
         let paths =
             files.0[..inputs.tensors.len()].iter().map(std::path::PathBuf::as_path).collect();
@@ -224,7 +240,8 @@ impl Runtime {
         let ready = self.shared.ask(&request)?;
         drop(files);
         let numbers = usize::try_from(numbers).unwrap_or(usize::MAX);
-        PreparedRuntime::new(&self.shared, id, (ready.kernels, ready.layouts), (file, numbers))
+        let output = OutputFile { file, dtype, numbers };
+        PreparedRuntime::new(&self.shared, id, (ready.kernels, ready.layouts), output)
     }
 }
 
@@ -246,12 +263,9 @@ fn watched(conversation: &Conversation) -> Result<Watched, RuntimeError> {
     conversation.process().map(Watched::of).ok_or(RuntimeError::Gone)
 }
 
-fn write_numbers(path: &Path, numbers: &[f32]) -> std::io::Result<()> {
-    let mut file = BufWriter::new(File::options().write(true).create_new(true).open(path)?);
-    for number in numbers {
-        file.write_all(&number.to_le_bytes())?;
-    }
-    file.flush()
+fn write_numbers(path: &Path, dtype: DType, numbers: &[f32]) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    numbers.chunks(PART).try_for_each(|part| file.write_all(&encode(dtype, part)))
 }
 
 impl Backend for Runtime {
@@ -283,7 +297,7 @@ impl Backend for Runtime {
         };
         let first = problem.steps().next().map_or(0, |step| step.input.elements());
         let numbers = problem.steps().map(elements).fold(first, u64::saturating_add);
-        Ok(Requirements::new(numbers.saturating_mul(4 * COPIES)))
+        Ok(Requirements::new(numbers.saturating_mul(problem.dtype().bytes() * COPIES)))
     }
 
     fn prepare<'b>(

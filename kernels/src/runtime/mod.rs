@@ -7,7 +7,7 @@
 //!
 //! `describe` puts a problem into words that any language reads, `message` has the requests and
 //! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`. `prepared`
-//! makes a problem of it that can be run, `clock` holds its times against those that went by here,
+//! makes a problem of it that can be run, whose result comes in an `output` file, `clock` holds its times against those that went by here,
 //! `threads` reads what the system counts for its threads, and `aside` keeps the thread that measures
 //! out of their way. docs/adding-a-runtime.md is the protocol.
 
@@ -19,6 +19,7 @@ mod conversation;
 mod describe;
 mod error;
 mod message;
+mod output;
 mod prepared;
 mod program;
 mod threads;

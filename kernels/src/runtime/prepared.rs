@@ -1,6 +1,5 @@
 //! A problem that a runtime has made ready.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use super::backend::Shared;
 use super::clock::ClockCheck;
 use super::error::RuntimeError;
 use super::message::{Layout, Output, Poison, Run};
+use super::output::OutputFile;
 use super::threads::Threads;
 use crate::backend::{BackendError, Prepared, ThreadCounters, Variant};
 
@@ -24,9 +24,7 @@ pub(super) struct PreparedRuntime<'b> {
     /// Whether it moves its tensors.
     pub(super) layouts: bool,
     /// Where its output goes.
-    pub(super) output: File,
-    /// How many numbers that has.
-    pub(super) elements: usize,
+    pub(super) output: OutputFile,
     clock: ClockCheck,
 }
 
@@ -102,17 +100,10 @@ impl<'b> PreparedRuntime<'b> {
         shared: &'b Shared,
         id: u32,
         (kernels, layouts): (Kernels, bool),
-        (output, elements): (File, usize),
+        output: OutputFile,
     ) -> Result<Self, BackendError> {
-        let mut new = Self {
-            shared,
-            id,
-            kernels,
-            layouts,
-            output,
-            elements,
-            clock: ClockCheck::new(Duration::ZERO),
-        };
+        let mut new =
+            Self { shared, id, kernels, layouts, output, clock: ClockCheck::new(Duration::ZERO) };
         new.clock = ClockCheck::new(new.message()?);
         shared.watched.borrow_mut().begin();
         Ok(new)
@@ -212,7 +203,7 @@ impl Prepared for PreparedRuntime<'_> {
         // What a run left would pass for the result of the next one.
         let left = self.output()?.into_iter().filter(|number| !number.is_nan()).count();
         if left > 0 {
-            let elements = self.elements;
+            let elements = self.output.numbers;
             return Err(self.shared.error(RuntimeError::Unpoisoned { left, elements }));
         }
         Ok(())
@@ -260,9 +251,9 @@ impl Prepared for PreparedRuntime<'_> {
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         let wrong = |source| self.shared.error(RuntimeError::Tensors(source));
         // What an earlier output left must not pass for this one.
-        fill_with_nan(&mut self.output, self.elements).map_err(wrong)?;
+        self.output.fill_with_nan().map_err(wrong)?;
         self.shared.ask(&Output { id: self.id })?;
-        read_numbers(&mut self.output, self.elements).map_err(wrong)
+        self.output.read().map_err(wrong)
     }
 
     fn counters(&mut self) -> Vec<ThreadCounters> {
@@ -270,42 +261,4 @@ impl Prepared for PreparedRuntime<'_> {
         watched.look(self.shared.threads, self.shared.processors.as_deref());
         watched.threads.read()
     }
-}
-
-/// Numbers that are written or read at a time.
-const PART: usize = 1 << 14;
-
-fn fill_with_nan(file: &mut File, numbers: usize) -> std::io::Result<()> {
-    use std::io::{Seek, SeekFrom, Write};
-
-    file.seek(SeekFrom::Start(0))?;
-    let part: Vec<u8> = f32::NAN.to_le_bytes().repeat(PART.min(numbers));
-    let mut left = numbers;
-    while left > 0 {
-        let now = left.min(PART);
-        file.write_all(&part[..4 * now])?;
-        left -= now;
-    }
-    Ok(())
-}
-
-/// All of a file that must have this many numbers.
-fn read_numbers(file: &mut File, numbers: usize) -> std::io::Result<Vec<f32>> {
-    use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
-
-    let (found, expected) = (file.metadata()?.len(), 4 * numbers as u64);
-    if found != expected {
-        let text = format!("its output has {found} bytes, and {expected} were expected");
-        return Err(Error::new(ErrorKind::InvalidData, text));
-    }
-    file.seek(SeekFrom::Start(0))?;
-    let mut output = Vec::with_capacity(numbers);
-    let mut bytes = vec![0; 4 * PART];
-    while output.len() < numbers {
-        let part = &mut bytes[..4 * PART.min(numbers - output.len())];
-        file.read_exact(part)?;
-        let number = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        output.extend(part.chunks_exact(4).map(number));
-    }
-    Ok(output)
 }

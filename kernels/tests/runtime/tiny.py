@@ -17,17 +17,35 @@ OPS = {
     "mul": lambda x, other: [a * b for a, b in zip(x, other)],
     "relu": lambda x: [max(a, 0.0) for a in x],
 }
+BYTES = {"f32": 4, "bf16": 2}
 problems = {}
 runs = 0
 
 
+def decoded(dtype, data):
+    if dtype == "f32":
+        return array.array("f", data)
+    # The upper halves of numbers in f32.
+    halves = array.array("H", data)
+    return array.array("f", array.array("I", (half << 16 for half in halves)).tobytes())
+
+
+def encoded(dtype, numbers):
+    data = array.array("f", numbers).tobytes()
+    if dtype == "f32":
+        return data
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 for bits in array.array("I", data))
+    return array.array("H", rounded).tobytes()
+
+
 def prepare(state, problem, files, output):
-    read = lambda path: array.array("f", open(path, "rb").read())
+    state["dtype"] = problem["dtype"]
+    read = lambda path: decoded(state["dtype"], open(path, "rb").read())
     state["inputs"] = [read(path) for path in files]
     state["ops"] = [(OPS[op["op"]], op["operands"]) for op in problem["ops"]]
-    size = 4 * math.prod(problem["output"])
-    state["result"] = [0.0] * (size // 4)
-    state["file"] = mmap.mmap(os.open(output, os.O_RDWR), size)
+    count = math.prod(problem["output"])
+    state["result"] = [0.0] * count
+    state["file"] = mmap.mmap(os.open(output, os.O_RDWR), count * BYTES[state["dtype"]])
     state["handle"] = os.open(output, os.O_RDWR)
 
 
@@ -109,7 +127,7 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
-        return dict(name=NAME, version="1.2", device="cpu", dtypes=["f32"], clock="host")
+        return dict(name=NAME, version="1.2", device="cpu", dtypes=[*BYTES], clock="host")
     if do == "supports":
         hang_if(FLAW == "escapes-at-supports")
         if FLAW == "dies-at-tanh" and problem["ops"][-1]["op"] == "tanh":
@@ -127,14 +145,14 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
     if do == "run":
         return run(state, variant, iterations)
     if do == "poison" and FLAW != "unpoisoned":
-        state["result"] = [math.nan] * (len(state["file"]) // 4)
+        state["result"] = [math.nan] * len(state["result"])
     if do == "output":
         if FLAW == "silent-output":
             return {}
         if FLAW == "short-output":
             os.ftruncate(state["handle"], 4)
             return {}
-        state["file"][:] = array.array("f", state["result"]).tobytes()
+        state["file"][:] = encoded(state["dtype"], state["result"])
     return {}
 
 

@@ -7,8 +7,8 @@ use fusion_cost_model::Problem;
 use super::compile::Kernels;
 use super::launch::{Failed, Order, launch};
 use super::memory::Tensor;
-use crate::gpu::numbers::{decode, encode};
 use crate::gpu::{Argument, DeviceFacts, KernelPlan, Plan};
+use crate::numbers::{decode, encode};
 use crate::{Expected, InputSpec, Inputs, Variant};
 
 /// Multiply-adds of the reference at most.

@@ -1,4 +1,4 @@
-//! Numbers as a GPU has them in memory.
+//! Numbers as a GPU has them in memory, and a runtime in its files.
 
 use fusion_cost_model::DType;
 use half::{bf16, f16};
