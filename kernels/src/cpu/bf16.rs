@@ -161,7 +161,6 @@ impl Element for bf16 {
 
 impl Left for bf16 {
     type Weight = Self;
-    const WRITES_WHOLE_VECTORS: bool = true;
 
     unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut) {
         // SAFETY: the caller's guarantee; panels are cut for pairs only where the processor multiplies

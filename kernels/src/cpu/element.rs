@@ -103,15 +103,11 @@ pub(crate) trait Left: Element {
     /// What they are multiplied with.
     type Weight: Element;
 
-    /// Whether a micro-kernel for them may write whole vectors where a panel has fewer columns.
-    const WRITES_WHOLE_VECTORS: bool = false;
-
     /// Computes a strip by the instructions that its panel was packed for.
     ///
     /// # Safety
     ///
-    /// As for [`Strip::compute`]; the panel must be cut in this way. Where the micro-kernel
-    /// [writes whole vectors](Self::WRITES_WHOLE_VECTORS), the target has room for them.
+    /// As for [`Strip::compute`]; the panel must be cut in this way.
     unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut);
 }
 

@@ -128,7 +128,7 @@ impl<E: Left> Layer<E> {
                 unsafe { self.tile(arch, thread, source.wrapping_add(rows.start * k), &tile) };
             }
             let part = block(&rows, cols);
-            if let Some(data) = Self::in_target(part.data) {
+            if let Some(data) = O::as_f32(part.data) {
                 // SAFETY: the caller's guarantee.
                 unsafe { tail.apply_after_epilogue::<E>(arch, &part.at(data)) };
             }
@@ -173,11 +173,6 @@ impl<E: Left> Layer<E> {
         })
     }
 
-    /// The target as sums: where it has f32, they stay there, if the micro-kernel leaves no padding.
-    fn in_target<O: Element>(target: *mut O) -> Option<*mut f32> {
-        O::as_f32(target).filter(|_| !E::WRITES_WHOLE_VECTORS)
-    }
-
     /// Multiplies the rows of a tile, which begin at `source`, with its panel of the weights. Sums that
     /// the target cannot hold go through the tail.
     ///
@@ -193,7 +188,7 @@ impl<E: Left> Layer<E> {
     ) {
         let Self { k, n, w, ref tail, .. } = *self;
         let (cut, Stretch { col, len, .. }) = (self.panels.cut, tile.first);
-        let in_target = Self::in_target(tile.data);
+        let in_target = O::as_f32(tile.data);
         let (sums, stride) = match in_target {
             Some(sums) => (sums, n),
             None => (self.sums[thread].tile.at(0), cut.width),

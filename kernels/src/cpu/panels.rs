@@ -2,8 +2,9 @@
 //!
 //! They lie in panels: all rows of a few columns one after the other, so that the micro-kernel reads a
 //! panel from its first number to its last. For a micro-kernel that multiplies pairs, the numbers of two
-//! rows lie side by side, and a row that is left over has zeros beside it. They are packed when the inputs are written, outside the
-//! clock.
+//! rows lie side by side, and a row that is left over has zeros beside it: the last one, and in a
+//! convolution each that belongs to the last number of a run. They are packed when the inputs are
+//! written, outside the clock.
 
 use super::element::{Element, Stored};
 use super::strip::Cut;
@@ -24,13 +25,16 @@ pub(crate) struct InputTensor {
 pub(crate) struct Panels {
     pub(crate) k: usize,
     pub(crate) n: usize,
+    /// Rows whose numbers of the source lie side by side: all of them, or a part that `k` is a multiple
+    /// of. No two that lie together belong to different ones.
+    pub(crate) run: usize,
     pub(crate) cut: Cut,
 }
 
 impl Panels {
     /// Rows with the padding that completes those that lie together.
     fn rows(&self) -> usize {
-        self.k.next_multiple_of(self.cut.together)
+        self.k / self.run.max(1) * self.run.next_multiple_of(self.cut.together)
     }
 
     /// Numbers that they take.
@@ -47,8 +51,9 @@ impl Panels {
 
     /// Fills a part of the packed numbers, which begins at number `first`.
     pub(crate) fn pack<E: Element>(&self, weights: &[f32], first: usize, part: &mut [E]) {
-        let Self { k, n, cut } = *self;
+        let Self { n, run, cut, .. } = *self;
         let together = cut.together;
+        let groups_of_run = run.div_ceil(together);
         let mut done = 0;
         while done < part.len() {
             let at = first + done;
@@ -60,10 +65,13 @@ impl Panels {
             let (group, inside) = (inside_panel / group_numbers, inside_panel % group_numbers);
             let count = (group_numbers - inside).min(part.len() - done);
             let shift = together.trailing_zeros();
+            let first_row = group / groups_of_run * run;
+            let first_in_run = group % groups_of_run * together;
             for (place, number) in (inside..).zip(&mut part[done..][..count]) {
-                let (row, col) = (group * together + place % (1 << shift), col + (place >> shift));
-                let is_given = row < k && col < n;
-                *number = if is_given { E::narrow(weights[row * n + col]) } else { E::default() };
+                let (in_run, col) = (first_in_run + place % (1 << shift), col + (place >> shift));
+                let weight = (first_row + in_run) * n + col;
+                let is_given = in_run < run && col < n;
+                *number = if is_given { E::narrow(weights[weight]) } else { E::default() };
             }
             done += count;
         }
@@ -81,12 +89,20 @@ mod tests {
 
     #[test]
     fn packed_weights_are_those_of_each_column_and_zeros() {
-        let sizes =
-            [(1, 1, 64, 16), (3, 5, 2, 1), (7, 64, 64, 16), (5, 65, 64, 16), (2, 31, 16, 8)];
-        for ((k, n, width, lanes), together) in
-            sizes.into_iter().flat_map(|sizes| [(sizes, 1), (sizes, 2)])
+        let sizes = [
+            (1, 1, 1, 64, 16),
+            (3, 3, 5, 2, 1),
+            (7, 7, 64, 64, 16),
+            (5, 5, 65, 64, 16),
+            (2, 2, 31, 16, 8),
+            (6, 3, 7, 16, 8),
+            (15, 5, 70, 64, 16),
+            (8, 4, 3, 2, 1),
+        ];
+        for ((k, run, n, width, lanes), together) in
+            sizes.into_iter().flat_map(|sizes| [1, 2, 4].map(|together| (sizes, together)))
         {
-            let panels = Panels { k, n, cut: Cut { width, lanes, depth: 32, together } };
+            let panels = Panels { k, n, run, cut: Cut { width, lanes, depth: 32, together } };
             let weights: Vec<f32> = (1..=k * n).map(|one| one as f32).collect();
             let mut packed = vec![-1.0_f32; panels.numbers()];
             // In parts that begin and end anywhere.
@@ -102,10 +118,12 @@ mod tests {
             let mut seen = 0;
             for start in (0..n).step_by(width) {
                 let (place, cols) = panels.place(start);
-                for row in 0..k.next_multiple_of(together) {
+                let padded = run.next_multiple_of(together);
+                for row in 0..k / run * padded {
                     for col in 0..cols {
-                        let inside = row < k && start + col < n;
-                        let expected = if inside { weights[row * n + start + col] } else { 0.0 };
+                        let inside = row % padded < run && start + col < n;
+                        let weight = (row / padded * run + row % padded) * n + start + col;
+                        let expected = if inside { weights[weight] } else { 0.0 };
                         let (group, below) = (row / together, row % together);
                         let at = place + (group * cols + col) * together + below;
                         assert_eq!(packed[at], expected, "{panels:?}");
@@ -152,7 +170,7 @@ mod tests {
         let arch = Arch::new();
         let (rows, k, n) = (3, 5, 7);
         let cut = Cut::new::<f32>(arch, 32 << 10, 1);
-        let panels = Panels { k, n, cut };
+        let panels = Panels { k, n, run: k, cut };
         let weights = vec![1.0; k * n];
         let mut packed = vec![0.0_f32; panels.numbers()];
         panels.pack(&weights, 0, &mut packed);

@@ -158,7 +158,7 @@ impl<E> Source<E> {
 
 /// Quotient and rest, at once where the quotient is zero: a division takes as long as a few vectors.
 #[inline(always)]
-fn divide(number: usize, by: usize) -> (usize, usize) {
+pub(super) fn divide(number: usize, by: usize) -> (usize, usize) {
     if number < by { (0, number) } else { (number / by, number % by) }
 }
 

@@ -60,7 +60,7 @@ impl Case {
         for (name, compute, [lanes, width]) in kernels() {
             let k = self.runs * self.run;
             let cut = Cut { width, lanes, depth: self.depth, together: TOGETHER };
-            let panels = Panels { k, n: self.n, cut };
+            let panels = Panels { k, n: self.n, run: k, cut };
             let weights: Vec<f32> = self.weights.iter().map(|&weight| f32::from(weight)).collect();
             let mut packed = vec![0_i8; panels.numbers()];
             panels.pack(&weights, 0, &mut packed);

@@ -31,15 +31,16 @@ pub(super) fn packing(problem: &Problem, step: &Step, cut: Cut) -> Option<Panels
         Op::Linear => {
             let k = step.input.cols as usize;
             let cut = if is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
-            Some(Panels { k, n, cut })
+            Some(Panels { k, n, run: k, cut })
         }
         Op::Conv2d => {
             let shape = ConvShape::from(problem.sizes().conv()?);
             let k = shape.depth();
-            // Pairs of numbers would reach over the ends of runs; fours do not where these are whole ones.
-            let fits = step.dtype == DType::I8 && shape.run().is_multiple_of(cut.together);
+            let run = shape.run();
+            // Pairs end with a run, fours do not.
+            let fits = step.dtype != DType::I8 || run.is_multiple_of(cut.together);
             let cut = if fits && is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
-            (shape.core() == Core::Direct).then_some(Panels { k, n, cut })
+            (shape.core() == Core::Direct).then_some(Panels { k, n, run, cut })
         }
         _ => None,
     }

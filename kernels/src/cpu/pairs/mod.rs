@@ -2,7 +2,8 @@
 //!
 //! One instruction multiplies 32 numbers with 32 others and adds the two products of each lane to a
 //! sum in f32: twice the multiply-adds of one on f32. It goes through rows and panels as `strip` does,
-//! two numbers of a row at a time.
+//! two numbers of a row at a time. What is left of a run of numbers that lie side by side is multiplied
+//! by itself, with nothing beside it.
 //!
 //! Products of bf16 are exact in f32. The instruction rounds to the nearest, at most once for each
 //! product that it adds, so that a sum of `k` products is off by no more than `k` rounding steps of f32,
@@ -33,8 +34,7 @@ pub(crate) fn supported(_: Arch) -> bool {
 ///
 /// # Safety
 ///
-/// As for [`Strip::compute`], where [`supported`]. The rows lie side by side, the target has room for
-/// whole vectors, and there is no epilogue.
+/// As for [`Strip::compute`], where [`supported`]. There is no epilogue.
 pub(crate) unsafe fn compute(strip: &Strip<bf16>) {
     assert!(strip.epilogue.is_none());
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -49,8 +49,9 @@ pub(crate) unsafe fn compute(strip: &Strip<bf16>) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) mod x86 {
     use std::arch::x86_64::{
-        __m512, __m512bh, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_mul_ps,
-        _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        __m512, __m512bh, __m512i, __mmask16, _mm512_add_ps, _mm512_dpbf16_ps,
+        _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32,
+        _mm512_set1_ps, _mm512_setzero_ps,
     };
     use std::mem::transmute;
     use std::ops::Range;
@@ -59,7 +60,7 @@ pub(crate) mod x86 {
 
     use super::TOGETHER;
     use crate::cpu::gemm::share;
-    use crate::cpu::strip::{ROWS, Strip};
+    use crate::cpu::strip::{ROWS, Strip, divide};
 
     /// Sums in a vector.
     pub(crate) const LANES: usize = 16;
@@ -103,11 +104,18 @@ pub(crate) mod x86 {
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn parts<const V: usize>(strip: &Strip<bf16>) {
         let blocks = strip.rows.div_ceil(ROWS);
-        for part in 0..strip.parts() {
-            let Range { start: from, end: to } = strip.part(part, TOGETHER);
+        let run = strip.source.run.min(strip.k).max(1);
+        let (runs, pairs_of_run) = (strip.k / run, run.div_ceil(TOGETHER));
+        let all = runs * pairs_of_run;
+        let parts = strip.parts();
+        for part in 0..parts {
+            let pairs = share(all, part, parts);
+            let is_last = pairs.end == all;
             for block in 0..blocks {
                 let rows = share(strip.rows, block, blocks);
-                let part = Part { strip, first: rows.start, from, to };
+                let (first, pairs) = (rows.start, pairs.clone());
+                let is_odd = !run.is_multiple_of(TOGETHER);
+                let part = Part { strip, first, pairs, pairs_of_run, is_odd, is_last };
                 // SAFETY: the caller's guarantee.
                 unsafe {
                     match rows.len() {
@@ -123,13 +131,16 @@ pub(crate) mod x86 {
         }
     }
 
-    /// A few rows from `first` on times the rows `from..to` of the panel.
+    /// A few rows from `first` on times some pairs of rows of the panel.
     struct Part<'a> {
         strip: &'a Strip<bf16>,
         first: usize,
-        /// Even, as the depth of a part is.
-        from: usize,
-        to: usize,
+        pairs: Range<usize>,
+        pairs_of_run: usize,
+        /// Whether the last pair of a run is a number by itself.
+        is_odd: bool,
+        /// Whether the sums are whole then.
+        is_last: bool,
     }
 
     impl Part<'_> {
@@ -142,39 +153,51 @@ pub(crate) mod x86 {
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bf16")]
         unsafe fn compute<const R: usize, const V: usize, const U: usize>(&self) {
-            let Self { strip, first, from, to } = *self;
-            let mut rows = [strip.source.data; R];
+            let Self { strip, first, pairs_of_run, is_odd, .. } = *self;
+            let source = &strip.source;
+            let mut rows = [source.data; R];
             let mut r = 0;
             while r < R {
-                rows[r] = strip.source.row(first + r);
+                rows[r] = source.row(first + r);
                 r += 1;
             }
             let stride = TOGETHER * strip.panel_stride;
             let mut sums = [[[_mm512_setzero_ps(); V]; R]; U];
-            let (mut pair, pairs) = (from / TOGETHER, to / TOGETHER);
+            let (mut pair, end) = (self.pairs.start, self.pairs.end);
+            let (mut run, mut inside) = divide(pair, pairs_of_run);
+            let mut panel = strip.panel.wrapping_add(pair * stride);
             // SAFETY: the caller's guarantee: the rows of the panel and the numbers of the source are
             // those of the sizes, and a pair is two of them.
             unsafe {
-                while pair + U <= pairs {
-                    let mut u = 0;
-                    while u < U {
-                        let panel = strip.panel.wrapping_add((pair + u) * stride);
-                        multiply_add(&mut sums[u], panel, pairs_at(rows, pair + u));
-                        u += 1;
+                while pair < end {
+                    let count = (pairs_of_run - inside).min(end - pair);
+                    let is_odd = is_odd && inside + count == pairs_of_run;
+                    let mut number = run * source.run_stride + TOGETHER * inside;
+                    let end_of_pairs = number + TOGETHER * (count - usize::from(is_odd));
+                    while number + TOGETHER * U <= end_of_pairs {
+                        let mut u = 0;
+                        while u < U {
+                            multiply_add(&mut sums[u], panel, pairs_at(rows, number));
+                            panel = panel.wrapping_add(stride);
+                            number += TOGETHER;
+                            u += 1;
+                        }
                     }
-                    pair += U;
-                }
-                while pair < pairs {
-                    let panel = strip.panel.wrapping_add(pair * stride);
-                    multiply_add(&mut sums[0], panel, pairs_at(rows, pair));
-                    pair += 1;
-                }
-                if !to.is_multiple_of(TOGETHER) {
-                    // The number after the last one is another row's.
-                    let panel = strip.panel.wrapping_add(pair * stride);
-                    let numbers =
-                        rows.map(|row| i32::from(row.wrapping_add(to - 1).read().to_bits()));
-                    multiply_add(&mut sums[0], panel, numbers);
+                    while number < end_of_pairs {
+                        multiply_add(&mut sums[0], panel, pairs_at(rows, number));
+                        panel = panel.wrapping_add(stride);
+                        number += TOGETHER;
+                    }
+                    if is_odd {
+                        // The number behind it is of another row, or of another window.
+                        let numbers =
+                            rows.map(|row| i32::from(row.wrapping_add(number).read().to_bits()));
+                        multiply_add(&mut sums[0], panel, numbers);
+                        panel = panel.wrapping_add(stride);
+                    }
+                    pair += count;
+                    run += 1;
+                    inside = 0;
                 }
                 self.store(sums);
             }
@@ -190,14 +213,16 @@ pub(crate) mod x86 {
             &self,
             sums: [[[__m512; V]; R]; U],
         ) {
-            let Self { strip, first, from, to } = *self;
+            let Self { strip, first, is_last, .. } = *self;
+            let is_first = self.pairs.start == 0;
             let target = strip.target.wrapping_add(first * strip.target_stride);
             let mut r = 0;
             while r < R {
                 let mut v = 0;
                 while v < V {
                     let target = target.wrapping_add(r * strip.target_stride + v * LANES);
-                    // SAFETY: the caller's guarantee.
+                    let lanes = lanes(strip.cols - v * LANES);
+                    // SAFETY: the caller's guarantee: these lanes are columns of the target.
                     unsafe {
                         let mut sum = sums[0][r][v];
                         let mut u = 1;
@@ -205,15 +230,15 @@ pub(crate) mod x86 {
                             sum = _mm512_add_ps(sum, sums[u][r][v]);
                             u += 1;
                         }
-                        if from > 0 {
-                            sum = _mm512_add_ps(sum, _mm512_loadu_ps(target));
+                        if !is_first {
+                            sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(lanes, target));
                         }
                         // What is not yet a whole sum is not multiplied.
-                        if to == strip.k {
+                        if is_last {
                             let factor = strip.factors.of_row(first + r);
                             sum = _mm512_mul_ps(sum, _mm512_set1_ps(factor));
                         }
-                        _mm512_storeu_ps(target, sum);
+                        _mm512_mask_storeu_ps(target, lanes, sum);
                     }
                     v += 1;
                 }
@@ -222,19 +247,24 @@ pub(crate) mod x86 {
         }
     }
 
-    /// A pair of each row, as the bits of one lane.
+    /// The first lanes of a vector, or all where there are more columns.
+    #[inline(always)]
+    fn lanes(cols: usize) -> __mmask16 {
+        if cols < LANES { (1 << cols) - 1 } else { __mmask16::MAX }
+    }
+
+    /// A pair of each row from a number on, as the bits of one lane.
     ///
     /// # Safety
     ///
     /// The numbers must be valid.
     #[inline(always)]
-    unsafe fn pairs_at<const R: usize>(rows: [*const bf16; R], pair: usize) -> [i32; R] {
+    unsafe fn pairs_at<const R: usize>(rows: [*const bf16; R], number: usize) -> [i32; R] {
         let mut pairs = [0; R];
         let mut r = 0;
         while r < R {
             // SAFETY: the caller's guarantee; unaligned is allowed.
-            pairs[r] =
-                unsafe { rows[r].wrapping_add(TOGETHER * pair).cast::<i32>().read_unaligned() };
+            pairs[r] = unsafe { rows[r].wrapping_add(number).cast::<i32>().read_unaligned() };
             r += 1;
         }
         pairs

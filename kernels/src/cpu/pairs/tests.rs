@@ -12,16 +12,27 @@ use crate::cpu::strip::{Cut, Factors, Source};
 /// The largest relative error of rounding to f32.
 const UNIT: f64 = f32::EPSILON as f64 / 2.0;
 
-/// `x` times `w`, in parts of `depth` terms, by pairs or one by one. What lies behind the last number
-/// of `x` is NaN.
-fn product(x: &[bf16], w: &[f32], [k, n]: [usize; 2], depth: usize, together: usize) -> Vec<f32> {
+/// What is multiplied: rows of `runs` times `run` numbers, in parts of `depth` terms.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    runs: usize,
+    run: usize,
+    n: usize,
+    depth: usize,
+}
+
+/// `x` times `w`, by pairs or one by one. What lies behind each run of `x` is NaN.
+fn product(x: &[bf16], w: &[f32], sizes: Sizes, together: usize) -> Vec<f32> {
     let arch = Arch::new();
+    let Sizes { runs, run, n, depth } = sizes;
+    let k = runs * run;
     let rows = x.len() / k;
     let cut = Cut { depth, ..Cut::new::<bf16>(arch, 32 << 10, together) };
-    let panels = Panels { k, n, cut };
+    let panels = Panels { k, n, run, cut };
     let mut packed = vec![bf16::NAN; panels.numbers()];
     panels.pack(w, 0, &mut packed);
-    let source: Vec<bf16> = x.iter().copied().chain([bf16::NAN]).collect();
+    let source: Vec<bf16> = x.chunks(run).flat_map(|run| [run, &[bf16::NAN]].concat()).collect();
+    let stride = runs * (run + 1);
     let mut output = vec![f32::NAN; rows * n];
     for col in (0..n).step_by(cut.width) {
         let mut tile = vec![f32::NAN; rows * cut.width];
@@ -31,7 +42,7 @@ fn product(x: &[bf16], w: &[f32], [k, n]: [usize; 2], depth: usize, together: us
             rows,
             k,
             cols,
-            source: Source::rows(source.as_ptr(), k),
+            source: Source { run, run_stride: run + 1, ..Source::rows(source.as_ptr(), stride) },
             panel: packed[place..].as_ptr(),
             panel_stride,
             target: tile.as_mut_ptr(),
@@ -61,10 +72,15 @@ fn numbers(count: usize) -> impl Strategy<Value = Vec<bf16>> {
     proptest::collection::vec(number, count)
 }
 
-fn sizes_and_numbers() -> impl Strategy<Value = ([usize; 3], usize, Vec<bf16>, Vec<bf16>)> {
-    (1_usize..15, 1_usize..80, 1_usize..140, 1_usize..20).prop_flat_map(|(rows, k, n, half)| {
-        (Just([rows, k, n]), Just(2 * half), numbers(rows * k), numbers(k * n))
-    })
+fn sizes_and_numbers() -> impl Strategy<Value = (Sizes, Vec<bf16>, Vec<bf16>)> {
+    let runs = prop_oneof![Just(1_usize), 1_usize..9];
+    (1_usize..15, runs, 1_usize..40, 1_usize..140, 1_usize..20).prop_flat_map(
+        |(rows, runs, run, n, half)| {
+            let k = runs * run;
+            let sizes = Sizes { runs, run, n, depth: 2 * half };
+            (Just(sizes), numbers(rows * k), numbers(k * n))
+        },
+    )
 }
 
 proptest! {
@@ -73,11 +89,13 @@ proptest! {
     /// magnitudes.
     #[test]
     fn sums_are_within_the_bound_of_f32(
-        ([rows, k, n], depth, x, w) in sizes_and_numbers(),
+        (sizes, x, w) in sizes_and_numbers(),
     ) {
+        let Sizes { runs, run, n, depth } = sizes;
+        let k = runs * run;
         let wide: Vec<f32> = w.iter().map(|w| w.to_f32()).collect();
         for together in ways() {
-            let output = product(&x, &wide, [k, n], depth, together);
+            let output = product(&x, &wide, sizes, together);
             let joined = k.div_ceil(depth) + 4;
             for (place, &sum) in output.iter().enumerate() {
                 let (row, col) = (place / n, place % n);
@@ -90,7 +108,7 @@ proptest! {
                 let bound = (k + joined) as f64 * UNIT * magnitude;
                 prop_assert!(
                     (f64::from(sum) - exact).abs() <= bound,
-                    "{rows} x {k} x {n}, {together} together, {place}: {sum:e} is off {exact:e}"
+                    "{sizes:?}, {together} together, {place}: {sum:e} is off {exact:e}"
                 );
             }
         }
@@ -100,13 +118,17 @@ proptest! {
 #[test]
 fn infinities_and_nan_reach_only_their_row() {
     for together in ways() {
-        for (k, n) in [(1, 1), (5, 7), (6, 17), (33, 65)] {
+        for [runs, run, n] in
+            [[1, 1, 1], [1, 5, 7], [3, 2, 17], [1, 33, 65], [7, 21, 64], [3, 1, 9]]
+        {
+            let k = runs * run;
             let mut x = vec![bf16::ONE; 4 * k];
             x[k] = bf16::NAN;
             x[2 * k] = bf16::INFINITY;
             // The number behind the last one of an odd row.
             x[3 * k] = bf16::NEG_INFINITY;
-            let output = product(&x, &vec![1.0; k * n], [k, n], 32, together);
+            let sizes = Sizes { runs, run, n, depth: 32 };
+            let output = product(&x, &vec![1.0; k * n], sizes, together);
             let rows: Vec<&[f32]> = output.chunks(n).collect();
             assert!(rows[0].iter().all(|&y| y == k as f32), "{together}, {k}: {output:?}");
             assert!(rows[1].iter().all(|y| y.is_nan()), "{together}, {k}: {output:?}");
@@ -128,7 +150,8 @@ fn denormals_are_zero() {
         assert!(small.to_f32() > 0.0 && small < least);
         for together in ways() {
             for (x, w, expected) in [(small, 1e30, 0.0), (least, 0.5, 0.0), (least, 1.0, 1.0)] {
-                let output = product(&[x; 3], &[w; 3], [3, 1], 32, together);
+                let sizes = Sizes { runs: 1, run: 3, n: 1, depth: 32 };
+                let output = product(&[x; 3], &[w; 3], sizes, together);
                 assert_eq!(output, [3.0 * expected * least.to_f32()], "{together}: {x:e}, {w}");
             }
         }
@@ -166,5 +189,31 @@ fn linear_layers_conform_on_all_vectors() {
         }
         conforms(&mut cpu, "mlp/bf16/m205.k35.n67.o33");
         conforms(&mut cpu, "linear+rms_norm+silu+linear+dropout+softmax+relu/bf16/m9.k33.n21.o7");
+    }
+}
+
+/// Windows of one run and of several, of odd and even lengths, with padding and strides, before a pool
+/// whose tile is f32, and of groups, which are not multiplied in pairs.
+#[test]
+fn convolutions_conform_on_all_vectors() {
+    for mut cpu in cpus() {
+        let in_pairs = cpu.machine.cuts.bf16.together > 1;
+        for size in [
+            "n1.c1.h5.w4.k2.r1.s1",
+            "n1.c5.h6.w7.k17.r1.s1",
+            "n2.c3.h13.w10.k65.r3.s3.pad1",
+            "n1.c3.h17.w19.k64.r7.s7.stride2.pad3",
+            "n1.c2.h9.w9.k131.r3.s5.pad1",
+            "n1.c64.h7.w7.k70.r3.s3.stride2.pad1",
+            "n1.c131.h6.w5.k33.r3.s3.pad1",
+        ] {
+            for chain in ["conv2d", "conv_bn_relu", "conv+bias+gelu+add"] {
+                let text = format!("{chain}/bf16/{size}");
+                let [unfused, _] = conforms(&mut cpu, &text);
+                assert_eq!(unfused[0].contains("pairs"), in_pairs, "{text}: {unfused:?}");
+            }
+        }
+        conforms(&mut cpu, "conv_bn_relu_maxpool/bf16/n1.c3.h20.w18.k70.r3.s3.pad1");
+        conforms(&mut cpu, "conv_relu/bf16/n1.c6.h9.w8.k10.r3.s3.pad1.groups2");
     }
 }
