@@ -94,22 +94,22 @@ impl Element for bf16 {
 
     #[inline(always)]
     unsafe fn store<S: Simd>(simd: S, target: *mut Self, v: S::f32s) {
-        let rounded = round(simd, v);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: as for `load`.
         unsafe {
             match size_of::<S::f32s>() {
                 AVX512 => {
-                    let halves = halves_512::<S>(rounded);
+                    let halves = round_512::<S>(v);
                     return target.cast::<x86::__m256i>().write_unaligned(halves);
                 }
                 AVX2 => {
-                    let halves = halves_256::<S>(rounded);
+                    let halves = halves_256::<S>(round(simd, v));
                     return target.cast::<x86::__m128i>().write_unaligned(halves);
                 }
                 _ => {}
             }
         }
+        let rounded = round(simd, v);
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         if size_of::<S::f32s>() == NEON {
             // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
@@ -124,17 +124,16 @@ impl Element for bf16 {
 
     #[inline(always)]
     unsafe fn store_some<S: Simd>(simd: S, target: *mut Self, lanes: LaneMask<S>, v: S::f32s) {
-        let rounded = round(simd, v);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if size_of::<S::f32s>() == AVX512 {
             // SAFETY: as above; only the lanes of the mask are written.
             unsafe {
-                let halves = halves_512::<S>(rounded);
+                let halves = round_512::<S>(v);
                 return x86::_mm256_mask_storeu_epi16(target.cast(), bits(lanes.count), halves);
             }
         }
         // SAFETY: the caller's guarantee.
-        unsafe { store_each::<S>(target, lanes.count, rounded) };
+        unsafe { store_each::<S>(target, lanes.count, round(simd, v)) };
     }
 
     #[inline(always)]
@@ -144,7 +143,7 @@ impl Element for bf16 {
         unsafe {
             match size_of::<S::f32s>() {
                 AVX512 => {
-                    let halves = halves_512::<S>(round(simd, v));
+                    let halves = round_512::<S>(v);
                     return x86::_mm256_stream_si256(target.cast(), halves);
                 }
                 AVX2 => {
@@ -222,16 +221,38 @@ unsafe fn widen_512<S: Simd>(halves: x86::__m256i) -> S::f32s {
     }
 }
 
-/// The lower halves of all lanes.
+/// What [`round`] does, with masks: in six instructions in place of eleven.
 ///
 /// # Safety
 ///
 /// `S` must be AVX-512.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-unsafe fn halves_512<S: Simd>(rounded: S::u32s) -> x86::__m256i {
-    // SAFETY: the caller's guarantee; both are vectors of 64 bytes.
-    unsafe { x86::_mm512_cvtepi32_epi16(std::mem::transmute_copy(&rounded)) }
+unsafe fn round_512<S: Simd>(v: S::f32s) -> x86::__m256i {
+    /// The upper half of each lane, in order.
+    static UPPER: [i16; 32] = {
+        let mut upper = [0; 32];
+        let mut lane = 0;
+        while lane < 16 {
+            upper[lane] = 2 * lane as i16 + 1;
+            lane += 1;
+        }
+        upper
+    };
+    // SAFETY: the caller's guarantee; all are vectors of 64 bytes.
+    unsafe {
+        let v: x86::__m512 = std::mem::transmute_copy(&v);
+        let bits = x86::_mm512_castps_si512(v);
+        let is_odd = x86::_mm512_test_epi32_mask(bits, x86::_mm512_set1_epi32(1 << 16));
+        let below = x86::_mm512_add_epi32(bits, x86::_mm512_set1_epi32(0x7FFF));
+        let one = x86::_mm512_set1_epi32(1);
+        let rounded = x86::_mm512_mask_add_epi32(below, is_odd, below, one);
+        let is_nan = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(v, v);
+        let quiet = x86::_mm512_set1_epi32(0x0040_0000);
+        let rounded = x86::_mm512_mask_or_epi32(rounded, is_nan, bits, quiet);
+        let upper = (&raw const UPPER).cast::<x86::__m512i>().read_unaligned();
+        x86::_mm512_castsi512_si256(x86::_mm512_permutexvar_epi16(upper, rounded))
+    }
 }
 
 /// The lower halves of all lanes.

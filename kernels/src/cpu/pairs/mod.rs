@@ -60,7 +60,7 @@ pub(crate) mod x86 {
 
     use super::TOGETHER;
     use crate::cpu::gemm::share;
-    use crate::cpu::strip::{ROWS, Strip, divide};
+    use crate::cpu::strip::{Factors, ROWS, Strip, divide};
 
     /// Sums in a vector.
     pub(crate) const LANES: usize = 16;
@@ -215,13 +215,18 @@ pub(crate) mod x86 {
         ) {
             let Self { strip, first, is_last, .. } = *self;
             let is_first = self.pairs.start == 0;
+            // What is not yet a whole sum is not multiplied.
+            let factors = if is_last { strip.factors } else { Factors::one() };
+            let last = first_lanes(strip.cols - (V - 1) * LANES);
             let target = strip.target.wrapping_add(first * strip.target_stride);
             let mut r = 0;
             while r < R {
+                // SAFETY: the caller's guarantee.
+                let factor = unsafe { _mm512_set1_ps(factors.of_row(first + r)) };
                 let mut v = 0;
                 while v < V {
                     let target = target.wrapping_add(r * strip.target_stride + v * LANES);
-                    let lanes = lanes(strip.cols - v * LANES);
+                    let lanes = if v + 1 < V { __mmask16::MAX } else { last };
                     // SAFETY: the caller's guarantee: these lanes are columns of the target.
                     unsafe {
                         let mut sum = sums[0][r][v];
@@ -233,12 +238,7 @@ pub(crate) mod x86 {
                         if !is_first {
                             sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(lanes, target));
                         }
-                        // What is not yet a whole sum is not multiplied.
-                        if is_last {
-                            let factor = strip.factors.of_row(first + r);
-                            sum = _mm512_mul_ps(sum, _mm512_set1_ps(factor));
-                        }
-                        _mm512_mask_storeu_ps(target, lanes, sum);
+                        _mm512_mask_storeu_ps(target, lanes, _mm512_mul_ps(sum, factor));
                     }
                     v += 1;
                 }
@@ -247,10 +247,10 @@ pub(crate) mod x86 {
         }
     }
 
-    /// The first lanes of a vector, or all where there are more columns.
+    /// The first lanes of a vector, one to all of them.
     #[inline(always)]
-    fn lanes(cols: usize) -> __mmask16 {
-        if cols < LANES { (1 << cols) - 1 } else { __mmask16::MAX }
+    fn first_lanes(count: usize) -> __mmask16 {
+        __mmask16::MAX >> (LANES - count)
     }
 
     /// A pair of each row from a number on, as the bits of one lane.
