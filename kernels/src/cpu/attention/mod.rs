@@ -14,7 +14,12 @@
 //! Between what it reads and what it leaves, numbers are f32. A thread widens what is not: the keys and
 //! values of a head once, its queries and given scores a block at a time. The result of a head then
 //! waits in f32 until the tail has been applied, which rounds it.
+//!
+//! Where the processor multiplies pairs of the numbers, nothing is widened: queries are multiplied as
+//! they are with packed keys, and probabilities, rounded as an unfused softmax would leave them, with
+//! packed values.
 
+mod products;
 mod rooms;
 mod shape;
 
@@ -22,19 +27,19 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use self::products::Product;
 pub(crate) use self::rooms::Room;
 use self::rooms::convert;
 pub(crate) use self::shape::Shape;
 use super::element::{Element, Uniform};
-use super::epilogue::Epilogue;
-use super::gemm::{View, gemm, share};
+use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::row_target::Target;
-use super::strip::{Cut, Factors, Source, Strip};
+use super::strip::Cut;
 use super::tail::{Block, Rows, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -87,6 +92,8 @@ pub(crate) struct AttentionKernel<E: Uniform> {
     pub(crate) output: Located<E>,
     /// How panels of f32 are cut.
     pub(crate) cut: Cut,
+    /// How panels of the numbers as they are stored are cut.
+    pub(crate) cut_of_stored: Cut,
     /// For each thread.
     pub(crate) rooms: Vec<Room<E>>,
 }
@@ -158,6 +165,9 @@ impl<E: Uniform> Kernel for AttentionKernel<E> {
         }
         let how = match parts.len() {
             1 if !Self::WIDENS => "gemm per head".to_owned(),
+            _ if self.multiplies_pairs() => {
+                format!("panels of {} queries in cache, in pairs", self.block)
+            }
             _ => format!("panels of {} queries in cache", self.block),
         };
         format!("{}: {how}", parts.join("+"))
@@ -273,8 +283,8 @@ impl<E: Uniform> AttentionKernel<E> {
         let of_keys = matrix / sharing;
         let shares = self.divides_product().then(|| room.panel.at(self.block * keys));
         let rows_of_all = first_row..first_row + rows.len();
-        // SAFETY: the panel has the block's rows of `keys` scores, and the rows are in the given scores
-        // if there are any.
+        // SAFETY: the caller's guarantee; the panel has the block's rows of `keys` scores, and the rows are
+        // in the given scores if there are any.
         unsafe {
             self.scores(
                 arch,
@@ -290,37 +300,33 @@ impl<E: Uniform> AttentionKernel<E> {
                 self.apply_stages(arch, scores, target, rows_of_all, stride);
                 return;
             }
-            let target = Target { shares, ..Target::plain(panel) };
-            self.apply_stages(arch, scores, target, rows_of_all, stride);
-        }
-        let Some(values) = self.values_of(thread, of_keys, held) else { return };
-        let block = self.block_of_result([batch, head], &rows, joined);
-        let target_stride = if is_folded { d } else { block.stride };
-        let (target, target_stride) = match E::as_f32(block.data) {
-            Some(target) => (target, target_stride),
-            None => (room.result.at(0), d),
-        };
-        for col in (0..d).step_by(self.cut.width) {
-            let strip = Strip {
-                rows: rows.len(),
-                k: used,
-                cols: self.cut.cols(d, col),
-                source: Source::rows(panel, stride),
-                panel: values.wrapping_add(col),
-                panel_stride: d,
-                target: target.wrapping_add(col),
-                target_stride,
-                factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
-                epilogue: Epilogue::NONE,
-                depth: self.cut.depth,
+            let block = self.block_of_result([batch, head], &rows, joined);
+            let target_stride = if is_folded { d } else { block.stride };
+            let (target, target_stride) = match E::as_f32(block.data) {
+                Some(target) => (target, target_stride),
+                None => (room.result.at(0), d),
             };
-            // SAFETY: the caller's guarantee.
-            unsafe { strip.compute(arch) };
-        }
-        // SAFETY: the caller's guarantee; the rows of a room lie side by side, as folded ones do.
-        unsafe {
+            let product = Product { target, target_stride, rows: rows.len(), used };
+            if self.multiplies_pairs() {
+                let (probabilities, stride) = match given {
+                    Some(given) if self.stages.is_empty() => (given, keys),
+                    _ => {
+                        let probabilities = room.probabilities.at(0);
+                        let target = Target { room: Some(panel), ..Target::plain(probabilities) };
+                        self.apply_stages(arch, scores, target, rows_of_all, stride);
+                        (probabilities, stride)
+                    }
+                };
+                self.times_packed_values(arch, thread, held, (probabilities, stride), &product);
+            } else {
+                let target = Target { shares, ..Target::plain(panel) };
+                self.apply_stages(arch, scores, target, rows_of_all, stride);
+                let panel = (panel.cast_const(), stride);
+                self.times_values(arch, thread, [of_keys, held], panel, shares, &product);
+            }
             match E::as_f32(block.data) {
                 Some(data) => self.tail.apply_to_block(arch, &block.at(data)),
+                // The rows of a room lie side by side, as folded ones do.
                 None => {
                     let stride = block.first.len;
                     self.tail.apply_into(arch, Rows { data: target.cast_const(), stride }, &block);
@@ -374,60 +380,6 @@ impl<E: Uniform> AttentionKernel<E> {
             rows,
             first: Stretch { col, element: row * width + col, len },
             matrix_cols: width,
-        }
-    }
-
-    /// Computes rows of scores against the first `used` keys, if they are not given. Those of the panel
-    /// are `stride` numbers apart.
-    ///
-    /// # Safety
-    ///
-    /// The panel must be valid for the rows and belong to this thread, and the room hold the keys.
-    unsafe fn scores(
-        &self,
-        arch: Arch,
-        thread: usize,
-        [of_keys, held, first_row]: [usize; 3],
-        [rows, used]: [usize; 2],
-        (panel, stride): (*mut f32, usize),
-    ) {
-        let Scores::Gemm { queries, keys: located, scale } = &self.scores else { return };
-        let Shape { keys, d, .. } = self.shape;
-        let room = self.rooms[thread];
-        // SAFETY: the caller's guarantee.
-        let scale = unsafe { scale.number() };
-        let queries = queries.at(first_row * d);
-        let source = E::as_f32(queries).unwrap_or_else(|| {
-            let widened = room.queries.at(0);
-            // SAFETY: the caller's guarantee; the room holds the queries of a block.
-            unsafe { convert(arch, queries.cast_const(), widened, rows * d) };
-            widened
-        });
-        let source = source.cast_const();
-        let held = room.keys.at(held * self.keys_numbers()).cast_const();
-        if !self.packs_keys() {
-            let keys = E::as_f32(located.at(of_keys * keys * d));
-            let right = View::rows(keys.map_or(held, |keys| keys.cast_const()), d).transposed();
-            // SAFETY: the caller's guarantee.
-            unsafe { gemm([rows, d, used], panel, stride, View::rows(source, d), right, scale) };
-            return;
-        }
-        for col in (0..used).step_by(self.cut.width) {
-            let strip = Strip {
-                rows,
-                k: d,
-                cols: self.cut.cols(used, col),
-                source: Source::rows(source, d),
-                panel: held.wrapping_add(col * d),
-                panel_stride: self.cut.packed_cols(keys, col),
-                target: panel.wrapping_add(col),
-                target_stride: stride,
-                factors: Factors::all(&raw const scale),
-                epilogue: Epilogue::NONE,
-                depth: self.cut.depth,
-            };
-            // SAFETY: as above.
-            unsafe { strip.compute(arch) };
         }
     }
 }

@@ -6,6 +6,8 @@ use pulp::Arch;
 use super::{AttentionKernel, Scores, Shape};
 use crate::cpu::element::{Element, Uniform};
 use crate::cpu::kernel::Located;
+use crate::cpu::pairs;
+use crate::cpu::panels::Panels;
 use crate::cpu::tail::{Stretch, Tail};
 use crate::cpu::tensors::Tensors;
 use crate::cpu::transpose;
@@ -25,13 +27,28 @@ pub(crate) struct Room<E> {
     pub(crate) values: Located,
     /// The result of a block of a head.
     pub(crate) result: Located,
+    /// Where pairs are multiplied: the keys of as many heads, their values, and the probabilities of a
+    /// block.
+    pub(crate) packed_keys: Located<E>,
+    pub(crate) packed_values: Located<E>,
+    pub(crate) probabilities: Located<E>,
+}
+
+/// Fewer queries are not worth packing keys or values for.
+const FEW_QUERIES: usize = 8;
+
+fn if_needed(is_needed: bool, numbers: usize) -> usize {
+    if is_needed { numbers } else { 0 }
 }
 
 impl<E> Room<E> {
     pub(super) fn locate(&mut self, tensors: &Tensors) {
-        self.joined.locate(tensors);
         let Self { panel, keys, queries, values, result, .. } = self;
         for part in [panel, keys, queries, values, result] {
+            part.locate(tensors);
+        }
+        let Self { joined, packed_keys, packed_values, probabilities, .. } = self;
+        for part in [joined, packed_keys, packed_values, probabilities] {
             part.locate(tensors);
         }
     }
@@ -76,33 +93,70 @@ impl<E: Uniform> AttentionKernel<E> {
         Self::WIDENS || is_passed_on
     }
 
-    /// Numbers of a block of joined heads.
-    pub(crate) fn joined_numbers(&self) -> usize {
-        if self.projection.is_some() { self.block * self.shape.width } else { 0 }
+    /// Whether pairs of the numbers are multiplied as they are stored. For few queries, packing would take
+    /// longer than it saves. Pairs of a key must not reach over its end.
+    pub(super) fn multiplies_pairs(&self) -> bool {
+        let is_worth_it = match self.scores {
+            Scores::Gemm { .. } => {
+                self.packs_keys() && self.shape.d.is_multiple_of(pairs::TOGETHER)
+            }
+            Scores::Given(_) => self.shape.queries >= FEW_QUERIES,
+        };
+        Self::WIDENS && self.cut_of_stored.together == pairs::TOGETHER && is_worth_it
     }
 
-    /// Numbers of f32 that a thread needs: the other parts of a [`Room`].
-    pub(crate) fn room_numbers(&self) -> [usize; 5] {
-        let Shape { heads, keys, d, sharing, .. } = self.shape;
+    /// Heads whose keys and values are held at a time.
+    fn held(&self) -> usize {
+        let Shape { heads, sharing, .. } = self.shape;
+        if self.projection.is_some() { heads / sharing } else { 1 }
+    }
+
+    /// Numbers of those parts of a [`Room`] that are stored as tensors are: of joined heads, keys, values
+    /// and probabilities.
+    pub(crate) fn stored_room_numbers(&self) -> [usize; 4] {
+        let (pairs, has_values) = (self.multiplies_pairs(), self.values.is_some());
         let has_keys = matches!(self.scores, Scores::Gemm { .. });
-        let held = if self.projection.is_some() { heads / sharing } else { 1 };
-        let if_needed = |is_needed: bool, numbers: usize| if is_needed { numbers } else { 0 };
+        let is_rounded = has_keys || !self.stages.is_empty();
+        [
+            if_needed(self.projection.is_some(), self.block * self.shape.width),
+            if_needed(pairs && has_keys, self.held() * self.packed_keys_numbers()),
+            if_needed(pairs && has_values, self.held() * self.panels_of_values().numbers()),
+            if_needed(pairs && has_values && is_rounded, self.block * self.shape.keys),
+        ]
+    }
+
+    /// Those of f32: the other parts.
+    pub(crate) fn room_numbers(&self) -> [usize; 5] {
+        let Shape { keys, d, .. } = self.shape;
+        let has_keys = matches!(self.scores, Scores::Gemm { .. });
+        let (widens, held) = (Self::WIDENS && !self.multiplies_pairs(), self.held());
+        let has_packed_keys = self.packs_keys() && !self.multiplies_pairs();
         [
             if_needed(self.has_panel(), self.block * (keys + 1)),
-            if_needed(self.packs_keys() || Self::WIDENS && has_keys, held * self.keys_numbers()),
-            if_needed(Self::WIDENS && has_keys, self.block * d),
-            if_needed(Self::WIDENS, held * keys * d),
+            if_needed(has_packed_keys || widens && has_keys, held * self.keys_numbers()),
+            if_needed(widens && has_keys, self.block * d),
+            if_needed(widens, held * keys * d),
             if_needed(Self::WIDENS && self.values.is_some(), self.block * d),
         ]
     }
 
     /// Whether keys are packed: for few queries that would take longer than it saves.
     pub(super) fn packs_keys(&self) -> bool {
-        const FEW_QUERIES: usize = 8;
         matches!(self.scores, Scores::Gemm { .. }) && self.shape.queries >= FEW_QUERIES
     }
 
-    /// Numbers that the keys of a head take, packed or not.
+    /// Numbers that the keys of a head take in pairs.
+    pub(super) fn packed_keys_numbers(&self) -> usize {
+        transpose::numbers(self.cut_of_stored, [self.shape.keys, self.shape.d])
+    }
+
+    /// How the values of a head are packed in pairs.
+    pub(super) fn panels_of_values(&self) -> Panels {
+        let Shape { keys, d, .. } = self.shape;
+        Panels { k: keys, n: d, run: keys, cut: self.cut_of_stored }
+    }
+
+    /// Numbers that the keys of a head take as f32, packed or not.
     pub(super) fn keys_numbers(&self) -> usize {
         transpose::numbers(self.cut, [self.shape.keys, self.shape.d])
     }
@@ -131,6 +185,13 @@ impl<E: Uniform> AttentionKernel<E> {
             return;
         }
         let room = self.rooms[thread];
+        if self.multiplies_pairs() {
+            for head in 0..count {
+                // SAFETY: the caller's guarantee; there is room for as many heads.
+                unsafe { self.pack_pairs(arch, room, first + head, head) };
+            }
+            return;
+        }
         for head in 0..count {
             let source = (first + head) * keys * d;
             let widened = room.values.at(head * keys * d);
@@ -152,6 +213,30 @@ impl<E: Uniform> AttentionKernel<E> {
                 if let (Some(values), true) = (self.values, Self::WIDENS) {
                     convert(arch, values.at(source), widened, keys * d);
                 }
+            }
+        }
+    }
+
+    /// Packs keys and values of a head in pairs.
+    ///
+    /// # Safety
+    ///
+    /// The room must belong to the calling thread, and have one for the head.
+    unsafe fn pack_pairs(&self, arch: Arch, room: Room<E>, head: usize, held: usize) {
+        let Shape { keys, d, .. } = self.shape;
+        let first = head * keys * d;
+        // SAFETY: the caller's guarantee. A pair is as long as a number of f32, which is only moved.
+        unsafe {
+            if let Scores::Gemm { keys: located, .. } = self.scores {
+                let target = room.packed_keys.at(held * self.packed_keys_numbers());
+                let sizes = [keys, d / pairs::TOGETHER];
+                let source = located.at(first).cast_const().cast();
+                transpose::pack(arch, self.cut_of_stored, source, sizes, target.cast());
+            }
+            if let Some(values) = self.values {
+                let panels = self.panels_of_values();
+                let target = room.packed_values.at(held * panels.numbers());
+                pairs::pack(arch, &panels, values.at(first).cast_const().cast(), target.cast());
             }
         }
     }

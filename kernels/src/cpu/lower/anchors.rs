@@ -85,6 +85,7 @@ impl<E: Uniform> Builder<'_, E> {
             projection: None,
             output,
             cut: self.machine.cuts.f32,
+            cut_of_stored: self.cut(),
             rooms: Vec::new(),
         }))
     }
@@ -191,22 +192,29 @@ impl<E: Uniform> Builder<'_, E> {
             projection,
             output,
             cut: self.machine.cuts.f32,
+            cut_of_stored: self.cut(),
             rooms: Vec::new(),
         };
         Some(self.with_rooms(kernel))
     }
 
     fn with_rooms(&mut self, kernel: AttentionKernel<E>) -> Box<dyn Kernel> {
-        let joined = self.scratch::<E, 1>([kernel.joined_numbers()]);
+        let stored = self.scratch::<E, 4>(kernel.stored_room_numbers());
         let in_f32 = self.scratch::<f32, 5>(kernel.room_numbers());
-        let rooms = joined.into_iter().zip(in_f32);
-        let rooms = rooms.map(|([joined], [panel, keys, queries, values, result])| Room {
-            joined,
-            panel,
-            keys,
-            queries,
-            values,
-            result,
+        let rooms = stored.into_iter().zip(in_f32).map(|(stored, in_f32)| {
+            let [joined, packed_keys, packed_values, probabilities] = stored;
+            let [panel, keys, queries, values, result] = in_f32;
+            Room {
+                joined,
+                panel,
+                keys,
+                queries,
+                values,
+                result,
+                packed_keys,
+                packed_values,
+                probabilities,
+            }
         });
         Box::new(AttentionKernel { rooms: rooms.collect(), ..kernel })
     }

@@ -11,8 +11,9 @@
 //! the thread; kernels run in that mode anyway (`numeric`).
 
 use half::bf16;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
+use super::panels::Panels;
 use super::strip::Strip;
 
 /// Numbers of a row that are multiplied together.
@@ -44,6 +45,58 @@ pub(crate) unsafe fn compute(strip: &Strip<bf16>) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = strip;
+}
+
+/// Packs a matrix of numbers of two bytes, which lies row after row, as [`Panels::pack`] does: while a
+/// kernel runs.
+///
+/// # Safety
+///
+/// The source must be valid for the numbers of the matrix and the target for those of the panels, and no
+/// other thread may access the target or write the source meanwhile.
+pub(crate) unsafe fn pack(arch: Arch, panels: &Panels, source: *const u16, target: *mut u32) {
+    arch.dispatch(Pack { panels, source, target });
+}
+
+/// Made only by [`pack`], whose caller guarantees what the code below relies on.
+struct Pack<'a> {
+    panels: &'a Panels,
+    source: *const u16,
+    /// Pairs.
+    target: *mut u32,
+}
+
+impl WithSimd for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { panels, source, mut target } = self;
+        let Panels { k, n, cut, .. } = *panels;
+        for start in (0..n).step_by(cut.width) {
+            let (cols, padded) = (cut.cols(n, start), cut.packed_cols(n, start));
+            for row in (0..k).step_by(TOGETHER) {
+                let upper = source.wrapping_add(row * n + start);
+                // SAFETY: the guarantee of the caller of `pack`; a row is read where there is one.
+                unsafe {
+                    if row + 1 < k {
+                        let lower = upper.wrapping_add(n);
+                        for col in 0..cols {
+                            let pair =
+                                u32::from(*lower.add(col)) << 16 | u32::from(*upper.add(col));
+                            target.add(col).write(pair);
+                        }
+                    } else {
+                        for col in 0..cols {
+                            target.add(col).write(u32::from(*upper.add(col)));
+                        }
+                    }
+                    target.add(cols).write_bytes(0, padded - cols);
+                }
+                target = target.wrapping_add(padded);
+            }
+        }
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]

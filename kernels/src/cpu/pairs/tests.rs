@@ -217,3 +217,46 @@ fn convolutions_conform_on_all_vectors() {
         conforms(&mut cpu, "conv_relu/bf16/n1.c6.h9.w8.k10.r3.s3.pad1.groups2");
     }
 }
+
+/// Odd and even numbers of queries, keys and features, more of these than a panel has, masks, heads that
+/// share keys and that are joined, each product by itself, given scores and stages between, and what is
+/// not multiplied in pairs: few queries, and keys of an odd length.
+#[test]
+fn attention_conforms_on_all_vectors() {
+    for mut cpu in cpus() {
+        let in_pairs = cpu.machine.cuts.bf16.together > 1;
+        for (size, is_even) in [
+            ("b1.h2.q8.kv9.d2", true),
+            ("b1.h3.q77.d40", true),
+            ("b2.h2.q33.kv70.d132", true),
+            ("b1.h4.q29.kv150.d64.kvh2", true),
+            ("b1.h2.q41.kv41.d16.causal1", true),
+            ("b1.h2.q7.kv20.d6", false),
+            ("b1.h2.q19.kv21.d15", false),
+        ] {
+            for chain in [
+                "attention_head",
+                "attention_scores",
+                "attention_output",
+                "qk+scale+gelu+softmax+pv",
+                "softmax+pv",
+                "pv",
+                "qk",
+            ] {
+                if size.contains("causal") && ["pv", "qk"].contains(&chain) {
+                    continue; // There is no softmax that a mask could be for.
+                }
+                let text = format!("{chain}/bf16/{size}");
+                let [unfused, fused] = conforms(&mut cpu, &text);
+                if chain == "attention_head" {
+                    let is_said = |names: &[String]| names.iter().any(|one| one.contains("pairs"));
+                    assert_eq!(is_said(&fused), in_pairs && is_even, "{text}: {fused:?}");
+                    assert_eq!(is_said(&unfused), in_pairs && is_even, "{text}: {unfused:?}");
+                }
+            }
+        }
+        conforms(&mut cpu, "multihead_linear/bf16/b2.h3.q11.kv23.d4.n9");
+        conforms(&mut cpu, "multihead_linear/bf16/b1.h4.q30.kv31.d8.kvh2.n70");
+        conforms(&mut cpu, "attention_head/bf16/b2.h4.q1.kv2049.d64.kvh2");
+    }
+}
