@@ -93,16 +93,12 @@ impl<E: Uniform> AttentionKernel<E> {
         Self::WIDENS || is_passed_on
     }
 
-    /// Whether pairs of the numbers are multiplied as they are stored. For few queries, packing would take
-    /// longer than it saves. Pairs of a key must not reach over its end.
+    /// Whether pairs of the numbers are multiplied as they are stored, in all products or in none. For few
+    /// queries, packing would take longer than it saves; and no pair may reach over the end of a key.
     pub(super) fn multiplies_pairs(&self) -> bool {
-        let is_worth_it = match self.scores {
-            Scores::Gemm { .. } => {
-                self.packs_keys() && self.shape.d.is_multiple_of(pairs::TOGETHER)
-            }
-            Scores::Given(_) => self.shape.queries >= FEW_QUERIES,
-        };
-        Self::WIDENS && self.cut_of_stored.together == pairs::TOGETHER && is_worth_it
+        let Shape { queries, d, .. } = self.shape;
+        let can_pack = queries >= FEW_QUERIES && d.is_multiple_of(pairs::TOGETHER);
+        Self::WIDENS && self.cut_of_stored.together == pairs::TOGETHER && can_pack
     }
 
     /// Heads whose keys and values are held at a time.
