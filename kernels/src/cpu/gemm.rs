@@ -17,11 +17,6 @@ impl View {
     pub(crate) const fn rows(data: *const f32, stride: usize) -> Self {
         Self { data, row_stride: stride, col_stride: 1 }
     }
-
-    /// The same memory seen as the transposed matrix.
-    pub(crate) const fn transposed(self) -> Self {
-        Self { row_stride: self.col_stride, col_stride: self.row_stride, ..self }
-    }
 }
 
 /// Sets up the `gemm` crate for this process.

@@ -7,7 +7,8 @@
 //! with the other parts left out.
 //!
 //! A thread packs the keys of a head once, for all blocks of its queries and for all heads that
-//! share them. Values are read in place, without rearranging them.
+//! share them. Values are read in place. The keys of a few queries are, too: packing would take longer
+//! than it saves.
 //!
 //! With a causal mask, no block computes with keys that none of its queries sees.
 //!
@@ -17,8 +18,9 @@
 //!
 //! Where the processor multiplies pairs of the numbers, nothing is widened: queries are multiplied as
 //! they are with packed keys, and probabilities, rounded as an unfused softmax would leave them, with
-//! packed values.
+//! packed values. The values of a few queries are widened as they are read.
 
+mod few_queries;
 mod products;
 mod rooms;
 mod shape;
@@ -307,7 +309,7 @@ impl<E: Uniform> AttentionKernel<E> {
                 None => (room.result.at(0), d),
             };
             let product = Product { target, target_stride, rows: rows.len(), used };
-            if self.multiplies_pairs() {
+            if self.reads_stored_values() {
                 let (probabilities, stride) = match given {
                     Some(given) if self.stages.is_empty() => (given, keys),
                     _ => {
@@ -317,7 +319,8 @@ impl<E: Uniform> AttentionKernel<E> {
                         (probabilities, stride)
                     }
                 };
-                self.times_packed_values(arch, thread, held, (probabilities, stride), &product);
+                let probabilities = (probabilities, stride);
+                self.times_stored_values(arch, thread, [of_keys, held], probabilities, &product);
             } else {
                 let target = Target { shares, ..Target::plain(panel) };
                 self.apply_stages(arch, scores, target, rows_of_all, stride);

@@ -2,11 +2,11 @@
 
 use pulp::Arch;
 
+use super::few_queries::FewQueries;
 use super::rooms::convert;
 use super::{AttentionKernel, Scores, Shape};
 use crate::cpu::element::Uniform;
 use crate::cpu::epilogue::Epilogue;
-use crate::cpu::gemm::{View, gemm};
 use crate::cpu::strip::{Factors, Source, Strip};
 
 /// Where a product with values goes, and how large it is.
@@ -68,14 +68,22 @@ impl<E: Uniform> AttentionKernel<E> {
             widened
         });
         let source = source.cast_const();
-        let held = room.keys.at(held * self.keys_numbers()).cast_const();
         if !self.packs_keys() {
-            let keys = E::as_f32(located.at(of_keys * keys * d));
-            let right = View::rows(keys.map_or(held, |keys| keys.cast_const()), d).transposed();
+            let few = FewQueries {
+                queries: source,
+                rows,
+                keys: located.at(of_keys * keys * d).cast_const(),
+                used,
+                d,
+                scale,
+                target: panel,
+                target_stride: stride,
+            };
             // SAFETY: the caller's guarantee.
-            unsafe { gemm([rows, d, used], panel, stride, View::rows(source, d), right, scale) };
+            unsafe { few.compute(arch) };
             return;
         }
+        let held = room.keys.at(held * self.keys_numbers()).cast_const();
         for col in (0..used).step_by(self.cut.width) {
             let strip = Strip {
                 rows,
@@ -132,30 +140,37 @@ impl<E: Uniform> AttentionKernel<E> {
         }
     }
 
-    /// The same with probabilities as they are stored, and packed values.
+    /// The same with probabilities and values as they are stored: packed in pairs, or where they lie.
     ///
     /// # Safety
     ///
     /// As for [`Self::times_values`].
-    pub(super) unsafe fn times_packed_values(
+    pub(super) unsafe fn times_stored_values(
         &self,
         arch: Arch,
         thread: usize,
-        held: usize,
+        [of_keys, held]: [usize; 2],
         (probabilities, stride): (*mut E, usize),
         product: &Product,
     ) {
+        let Some(located) = self.values else { return };
         let Product { target, target_stride, rows, used } = *product;
-        let (panels, cut) = (self.panels_of_values(), self.cut_of_stored);
-        let values = self.rooms[thread].packed_values.at(held * panels.numbers()).cast_const();
-        for col in (0..panels.n).step_by(cut.width) {
-            let (place, panel_stride) = panels.place(col);
+        let Shape { keys, d, .. } = self.shape;
+        let packed = self.multiplies_pairs().then(|| self.panels_of_values());
+        let (values, cut) = match &packed {
+            Some(panels) => {
+                (self.rooms[thread].packed_values.at(held * panels.numbers()), panels.cut)
+            }
+            None => (located.at(of_keys * keys * d), self.cut_of_stored.one_by_one()),
+        };
+        for col in (0..d).step_by(cut.width) {
+            let (place, panel_stride) = packed.map_or((col, d), |panels| panels.place(col));
             let strip = Strip {
                 rows,
                 k: used,
-                cols: cut.cols(panels.n, col),
+                cols: cut.cols(d, col),
                 source: Source::rows(probabilities.cast_const(), stride),
-                panel: values.wrapping_add(place),
+                panel: values.wrapping_add(place).cast_const(),
                 panel_stride,
                 target: target.wrapping_add(col),
                 target_stride,

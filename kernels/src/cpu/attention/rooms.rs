@@ -23,12 +23,12 @@ pub(crate) struct Room<E> {
     pub(crate) keys: Located,
     /// Widened queries of a block.
     pub(crate) queries: Located,
-    /// Widened values of as many heads. Keys pass through it before they are packed.
+    /// Widened values of as many heads. Keys that are widened pass through it before they are packed.
     pub(crate) values: Located,
     /// The result of a block of a head.
     pub(crate) result: Located,
-    /// Where pairs are multiplied: the keys of as many heads, their values, and the probabilities of a
-    /// block.
+    /// Where pairs are multiplied, the keys of as many heads and their values; and the probabilities of a
+    /// block, where they are multiplied with values as these are stored.
     pub(crate) packed_keys: Located<E>,
     pub(crate) packed_values: Located<E>,
     pub(crate) probabilities: Located<E>,
@@ -101,6 +101,12 @@ impl<E: Uniform> AttentionKernel<E> {
         Self::WIDENS && self.cut_of_stored.together == pairs::TOGETHER && can_pack
     }
 
+    /// Whether probabilities are multiplied with values as they are stored. For a few queries these are
+    /// read where they lie: widened, those of a head would push its keys out of the cache.
+    pub(super) fn reads_stored_values(&self) -> bool {
+        Self::WIDENS && (self.multiplies_pairs() || self.shape.queries < FEW_QUERIES)
+    }
+
     /// Heads whose keys and values are held at a time.
     fn held(&self) -> usize {
         let Shape { heads, sharing, .. } = self.shape;
@@ -117,7 +123,10 @@ impl<E: Uniform> AttentionKernel<E> {
             if_needed(self.projection.is_some(), self.block * self.shape.width),
             if_needed(pairs && has_keys, self.held() * self.packed_keys_numbers()),
             if_needed(pairs && has_values, self.held() * self.panels_of_values().numbers()),
-            if_needed(pairs && has_values && is_rounded, self.block * self.shape.keys),
+            if_needed(
+                self.reads_stored_values() && has_values && is_rounded,
+                self.block * self.shape.keys,
+            ),
         ]
     }
 
@@ -129,9 +138,9 @@ impl<E: Uniform> AttentionKernel<E> {
         let has_packed_keys = self.packs_keys() && !self.multiplies_pairs();
         [
             if_needed(self.has_panel(), self.block * (keys + 1)),
-            if_needed(has_packed_keys || widens && has_keys, held * self.keys_numbers()),
+            if_needed(has_packed_keys, held * self.keys_numbers()),
             if_needed(widens && has_keys, self.block * d),
-            if_needed(widens, held * keys * d),
+            if_needed(widens && !self.reads_stored_values(), held * keys * d),
             if_needed(Self::WIDENS && self.values.is_some(), self.block * d),
         ]
     }
@@ -152,14 +161,14 @@ impl<E: Uniform> AttentionKernel<E> {
         Panels { k: keys, n: d, run: keys, cut: self.cut_of_stored }
     }
 
-    /// Numbers that the keys of a head take as f32, packed or not.
+    /// Numbers that the packed keys of a head take as f32.
     pub(super) fn keys_numbers(&self) -> usize {
         transpose::numbers(self.cut, [self.shape.keys, self.shape.d])
     }
 
     /// Packs the keys of a head, or of all heads of a batch where they are joined, unless that was the
-    /// last that the thread has packed. Widens keys that are not packed, and values, where they are not
-    /// f32.
+    /// last that the thread has packed. So are values where pairs are multiplied; else those that are
+    /// not f32 are widened.
     ///
     /// # Safety
     ///
@@ -176,7 +185,8 @@ impl<E: Uniform> AttentionKernel<E> {
             Some(_) => (above * (heads / sharing), heads / sharing),
             None => (above / sharing, 1),
         };
-        let is_needed = self.packs_keys() || Self::WIDENS;
+        let widens_values = Self::WIDENS && !self.reads_stored_values();
+        let is_needed = self.packs_keys() || self.multiplies_pairs() || widens_values;
         if !is_needed || prepared.replace(first) == Some(first) {
             return;
         }
@@ -196,17 +206,13 @@ impl<E: Uniform> AttentionKernel<E> {
                 if let Scores::Gemm { keys: located, .. } = self.scores {
                     let source = located.at(source);
                     let target = room.keys.at(head * self.keys_numbers());
-                    if self.packs_keys() {
-                        let source = E::as_f32(source).unwrap_or_else(|| {
-                            convert(arch, source, widened, keys * d);
-                            widened
-                        });
-                        transpose::pack(arch, self.cut, source, [keys, d], target);
-                    } else {
-                        convert(arch, source, target, keys * d);
-                    }
+                    let source = E::as_f32(source).unwrap_or_else(|| {
+                        convert(arch, source, widened, keys * d);
+                        widened
+                    });
+                    transpose::pack(arch, self.cut, source, [keys, d], target);
                 }
-                if let (Some(values), true) = (self.values, Self::WIDENS) {
+                if let (Some(values), true) = (self.values, widens_values) {
                     convert(arch, values.at(source), widened, keys * d);
                 }
             }
