@@ -136,7 +136,9 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
                     squares = simd.mul_add_e_f32s(x, x, squares);
                 }
             }
-            let [numbers, squares] = [numbers, squares].map(|sums| simd.reduce_sum_f32s(sums));
+            // Not through `map`: a closure that is not inlined has no vectors of this width.
+            let numbers = simd.reduce_sum_f32s(numbers);
+            let squares = simd.reduce_sum_f32s(squares);
             *sums = Sums { numbers, squares };
         }
     }

@@ -75,6 +75,11 @@ impl Shared {
         conversation.ask_in_a_row(requests).map_err(|error| self.error(error))
     }
 
+    /// Looks at which threads compute, when it is time to.
+    pub(super) fn look(&self) {
+        self.watched.borrow_mut().look(self.threads, self.processors.as_deref());
+    }
+
     pub(super) fn error(&self, error: RuntimeError) -> BackendError {
         let has_crashed = matches!(error, RuntimeError::Ended { .. });
         let source = format!("{}: {error}", self.name).into();

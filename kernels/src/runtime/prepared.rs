@@ -65,7 +65,7 @@ impl Watched {
     /// second look that finds them, since on a busy machine one that only passes work on can wait for
     /// a processor for most of a short time. Binds each of them; those that are bound stay where they
     /// are.
-    fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
+    pub(super) fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
         if self.runs < self.next_look {
             return;
         }
@@ -214,6 +214,8 @@ impl Prepared for PreparedRuntime<'_> {
         let began = Instant::now();
         let said = self.ask_to_run(variant, iterations)?;
         self.count(variant, 1, began.elapsed(), said, Duration::ZERO)?;
+        // Threads that are found before the samples are not moved in the middle of one.
+        self.shared.look();
         Ok(said)
     }
 
@@ -257,8 +259,7 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     fn counters(&mut self) -> Vec<ThreadCounters> {
-        let mut watched = self.shared.watched.borrow_mut();
-        watched.look(self.shared.threads, self.shared.processors.as_deref());
-        watched.threads.read()
+        self.shared.look();
+        self.shared.watched.borrow_mut().threads.read()
     }
 }
