@@ -205,15 +205,17 @@ class Server:
         return {}
 
     def run(self, id, variant, iterations, **_):
-        one, result = self.prepared[id], None
+        one = self.prepared[id]
         run = one.runs[variant]
         if not iterations:
             return {"ns": 0}
-        # Or the first runs would write to memory that is in no cache, since the last result is still there.
+        # Each result is let go of before the next one: else they would take turns in two places, and the
+        # first runs of a sample write to memory that is in no cache.
         one.result = None
         begin = time.perf_counter_ns()
-        for _ in range(iterations):
-            result = run()
+        for _ in range(iterations - 1):
+            run()
+        result = run()
         taken = time.perf_counter_ns() - begin
         one.returns(variant, result)
         return {"ns": taken}
