@@ -1,7 +1,7 @@
 """What the runtimes of this folder share: the protocol of docs/adding-a-runtime.md, and tensors that
-move. A runtime is an object with `name`, `needs` (modules to import), `dtypes`, `version()`,
-`options(threads)`, `supports(problem)` and `prepare(problem, tensors, threads)`; the latter returns a
-`Prepared`."""
+move. A runtime is an object with `name`, `needs` (modules to import), `dtypes` (if they are others than
+f32), `version()`, `options(threads)`, `supports(problem)` and `prepare(problem, tensors, threads)`; the
+latter returns a `Prepared`."""
 
 import ctypes
 import gc
@@ -178,7 +178,7 @@ class Server:
             "name": self.runtime.name,
             "version": self.runtime.version(),
             "device": "cpu",
-            "dtypes": self.runtime.dtypes,
+            "dtypes": getattr(self.runtime, "dtypes", ["f32"]),
             "clock": "host",
             "options": options,
         }

@@ -67,7 +67,6 @@ WITH_EPSILON = {"layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": ba
 
 class NumPy:
     name, needs, nchw = "numpy", ["numpy"], False
-    dtypes = ["f32"]
 
     def version(self):
         import numpy

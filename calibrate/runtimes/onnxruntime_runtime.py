@@ -8,7 +8,6 @@ from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
 
 class OnnxRuntime:
     name, needs, nchw = "onnxruntime", ["numpy", "onnxruntime"], True
-    dtypes = ["f32"]
 
     def version(self):
         import onnxruntime
