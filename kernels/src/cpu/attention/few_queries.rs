@@ -98,3 +98,57 @@ impl<E: Element> Compute<E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use half::bf16;
+
+    use super::*;
+
+    /// Small whole numbers, whose products are exact in any order.
+    fn numbers(count: usize, step: usize) -> Vec<f32> {
+        (0..count).map(|index| (index * step % 9) as f32 - 4.0).collect()
+    }
+
+    fn assert_scores<E: Element>([rows, used, d]: [usize; 3]) {
+        let (queries, keys) = (numbers(rows * d, 5), numbers(used * d, 7));
+        let stored: Vec<E> = keys.iter().map(|&key| E::narrow(key)).collect();
+        let mut archs = vec![Arch::Scalar, Arch::new()];
+        #[cfg(target_arch = "x86_64")]
+        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
+        for arch in archs {
+            // A number behind each row of scores, which is left alone.
+            let stride = used + 1;
+            let mut target = vec![7.5; rows * stride];
+            let few = FewQueries {
+                queries: queries.as_ptr(),
+                rows,
+                keys: stored.as_ptr(),
+                used,
+                d,
+                scale: 0.5,
+                target: target.as_mut_ptr(),
+                target_stride: stride,
+            };
+            // SAFETY: all of them have the numbers that the sizes say.
+            unsafe { few.compute(arch) };
+            for (place, &found) in target.iter().enumerate() {
+                let (row, key) = (place / stride, place % stride);
+                let dot = |key: usize| {
+                    (0..d).map(|i| queries[row * d + i] * keys[key * d + i]).sum::<f32>()
+                };
+                let expected = if key < used { 0.5 * dot(key) } else { 7.5 };
+                assert_eq!(found, expected, "{arch:?}, {rows} x {used} x {d}, {place}");
+            }
+        }
+    }
+
+    /// Every number of queries that is multiplied together, and rests of every length.
+    #[test]
+    fn scores_are_those_of_each_query_and_key() {
+        for (rows, d) in (1..10).flat_map(|rows| (1..70).map(move |d| (rows, d))) {
+            assert_scores::<f32>([rows, 3, d]);
+            assert_scores::<bf16>([rows, 3, d]);
+        }
+    }
+}
