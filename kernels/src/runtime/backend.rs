@@ -16,7 +16,7 @@ use super::conversation::Conversation;
 use super::describe::Description;
 use super::error::RuntimeError;
 use super::message::{Hello, PROTOCOL, Prepare, Request, Supports};
-use super::output::OutputFile;
+use super::output::{OutputFile, PART};
 use super::prepared::{Files, PreparedRuntime, Watched};
 use super::program::RuntimeProgram;
 use crate::affinity::Binding;
@@ -34,9 +34,6 @@ const COPIES: u64 = 3;
 
 /// What the numbers of its tensors can be.
 const DTYPES: [DType; 3] = [DType::F32, DType::Bf16, DType::F16];
-
-/// Numbers that are written at a time.
-const PART: usize = 1 << 14;
 
 /// A runtime that is there.
 pub struct Runtime {

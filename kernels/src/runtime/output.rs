@@ -8,7 +8,7 @@ use fusion_cost_model::DType;
 use crate::numbers::{NAN_PATTERN, decode};
 
 /// Numbers that are written or read at a time: an even count, so that they are whole patterns of NaN.
-const PART: usize = 1 << 14;
+pub(super) const PART: usize = 1 << 14;
 
 /// The file that an output comes in.
 pub(super) struct OutputFile {

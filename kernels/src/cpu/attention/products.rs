@@ -7,7 +7,7 @@ use super::rooms::convert;
 use super::{AttentionKernel, Scores, Shape};
 use crate::cpu::element::Uniform;
 use crate::cpu::epilogue::Epilogue;
-use crate::cpu::strip::{Factors, Source, Strip};
+use crate::cpu::strip::{Cut, Factors, Source, Strip};
 
 /// Where a product with values goes, and how large it is.
 pub(super) struct Product {
@@ -42,23 +42,14 @@ impl<E: Uniform> AttentionKernel<E> {
         if self.multiplies_pairs() {
             let held = room.packed_keys.at(held * self.packed_keys_numbers()).cast_const();
             let cut = self.cut_of_stored;
-            for col in (0..used).step_by(cut.width) {
-                let strip = Strip {
-                    rows,
-                    k: d,
-                    cols: cut.cols(used, col),
-                    source: Source::rows(queries.cast_const(), d),
-                    panel: held.wrapping_add(col * d),
-                    panel_stride: cut.packed_cols(keys, col),
-                    target: panel.wrapping_add(col),
-                    target_stride: stride,
-                    factors: Factors::all(&raw const scale),
-                    epilogue: Epilogue::NONE,
-                    depth: cut.depth,
-                };
-                // SAFETY: the caller's guarantee.
-                unsafe { E::compute(strip, arch, cut) };
-            }
+            let strip = Strip {
+                factors: Factors::all(&raw const scale),
+                ..whole([rows, d], Source::rows(queries.cast_const(), d), held, (panel, stride))
+            };
+            // SAFETY: the caller's guarantee.
+            unsafe {
+                times_panels(arch, cut, used, |col| (col * d, cut.packed_cols(keys, col)), strip)
+            };
             return;
         }
         let source = E::as_f32(queries).unwrap_or_else(|| {
@@ -84,23 +75,15 @@ impl<E: Uniform> AttentionKernel<E> {
             return;
         }
         let held = room.keys.at(held * self.keys_numbers()).cast_const();
-        for col in (0..used).step_by(self.cut.width) {
-            let strip = Strip {
-                rows,
-                k: d,
-                cols: self.cut.cols(used, col),
-                source: Source::rows(source, d),
-                panel: held.wrapping_add(col * d),
-                panel_stride: self.cut.packed_cols(keys, col),
-                target: panel.wrapping_add(col),
-                target_stride: stride,
-                factors: Factors::all(&raw const scale),
-                epilogue: Epilogue::NONE,
-                depth: self.cut.depth,
-            };
-            // SAFETY: as above.
-            unsafe { strip.compute(arch) };
-        }
+        let cut = self.cut;
+        let strip = Strip {
+            factors: Factors::all(&raw const scale),
+            ..whole([rows, d], Source::rows(source, d), held, (panel, stride))
+        };
+        // SAFETY: as above.
+        unsafe {
+            times_panels(arch, cut, used, |col| (col * d, cut.packed_cols(keys, col)), strip)
+        };
     }
 
     /// Multiplies rows of probabilities, `stride` numbers apart, with the values of a head, and with what
@@ -121,23 +104,12 @@ impl<E: Uniform> AttentionKernel<E> {
         let Product { target, target_stride, rows, used } = *product;
         let (d, cut) = (self.shape.d, self.cut);
         let Some(values) = self.values_of(thread, of_keys, held) else { return };
-        for col in (0..d).step_by(cut.width) {
-            let strip = Strip {
-                rows,
-                k: used,
-                cols: cut.cols(d, col),
-                source: Source::rows(panel, stride),
-                panel: values.wrapping_add(col),
-                panel_stride: d,
-                target: target.wrapping_add(col),
-                target_stride,
-                factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
-                epilogue: Epilogue::NONE,
-                depth: cut.depth,
-            };
-            // SAFETY: the caller's guarantee.
-            unsafe { strip.compute(arch) };
-        }
+        let strip = Strip {
+            factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
+            ..whole([rows, used], Source::rows(panel, stride), values, (target, target_stride))
+        };
+        // SAFETY: the caller's guarantee.
+        unsafe { times_panels(arch, cut, d, |col| (col, d), strip) };
     }
 
     /// The same with probabilities and values as they are stored: packed in pairs, or where they lie.
@@ -163,23 +135,60 @@ impl<E: Uniform> AttentionKernel<E> {
             }
             None => (located.at(of_keys * keys * d), self.cut_of_stored.one_by_one()),
         };
-        for col in (0..d).step_by(cut.width) {
-            let (place, panel_stride) = packed.map_or((col, d), |panels| panels.place(col));
-            let strip = Strip {
-                rows,
-                k: used,
-                cols: cut.cols(d, col),
-                source: Source::rows(probabilities.cast_const(), stride),
-                panel: values.wrapping_add(place).cast_const(),
-                panel_stride,
-                target: target.wrapping_add(col),
-                target_stride,
-                factors: Factors::one(),
-                epilogue: Epilogue::NONE,
-                depth: cut.depth,
-            };
-            // SAFETY: the caller's guarantee.
-            unsafe { E::compute(strip, arch, cut) };
-        }
+        let place = |col| packed.map_or((col, d), |panels| panels.place(col));
+        let source = Source::rows(probabilities.cast_const(), stride);
+        let strip = whole([rows, used], source, values.cast_const(), (target, target_stride));
+        // SAFETY: the caller's guarantee.
+        unsafe { times_panels(arch, cut, d, place, strip) };
+    }
+}
+
+/// Some rows times the panels of a matrix, of which [`times_panels`] takes one after the other.
+fn whole<L: Uniform>(
+    [rows, k]: [usize; 2],
+    source: Source<L>,
+    panel: *const L,
+    (target, target_stride): (*mut f32, usize),
+) -> Strip<L> {
+    Strip {
+        rows,
+        k,
+        cols: 0,
+        source,
+        panel,
+        panel_stride: 0,
+        target,
+        target_stride,
+        factors: Factors::one(),
+        epilogue: Epilogue::NONE,
+        depth: 0,
+    }
+}
+
+/// Multiplies with `n` columns. `place` says where the panel that begins at a column lies, and how many
+/// numbers there are from one of its rows to the next.
+///
+/// # Safety
+///
+/// As for [`Strip::compute`], for each panel.
+unsafe fn times_panels<L: Uniform>(
+    arch: Arch,
+    cut: Cut,
+    n: usize,
+    place: impl Fn(usize) -> (usize, usize),
+    whole: Strip<L>,
+) {
+    for col in (0..n).step_by(cut.width) {
+        let (first, panel_stride) = place(col);
+        let strip = Strip {
+            cols: cut.cols(n, col),
+            panel: whole.panel.wrapping_add(first),
+            panel_stride,
+            target: whole.target.wrapping_add(col),
+            depth: cut.depth,
+            ..whole
+        };
+        // SAFETY: the caller's guarantee.
+        unsafe { L::compute(strip, arch, cut) };
     }
 }

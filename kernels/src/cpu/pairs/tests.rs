@@ -244,7 +244,7 @@ fn attention_conforms_on_all_vectors() {
                 "qk",
             ] {
                 if size.contains("causal") && ["pv", "qk"].contains(&chain) {
-                    continue; // There is no softmax that a mask could be for.
+                    continue; // A mask needs a softmax.
                 }
                 let text = format!("{chain}/bf16/{size}");
                 let [unfused, fused] = conforms(&mut cpu, &text);
