@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -316,6 +318,24 @@ fn what_is_no_program_says_so() {
     none.command = vec!["no-such-program".into(), "x".into()];
     let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
     assert!(error.starts_with("tiny: `no-such-program` cannot be started"), "{error}");
+    let script = folder.path().join("script");
+    for (first_line, expected) in [
+        (
+            "#!/no/such/python3 -u\n",
+            Some(r#"the interpreter "/no/such/python3", which is missing"#),
+        ),
+        ("#! /bin/sh\r\n", Some(r#"the interpreter "/bin/sh\r", which is missing"#)),
+        ("#!/bin/sh\n", None),
+    ] {
+        std::fs::write(&script, format!("{first_line}exit 3\n")).unwrap();
+        std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+        none.command = vec![script.clone().into()];
+        let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
+        match expected {
+            Some(expected) => assert!(error.contains(expected), "{error}"),
+            None => assert!(error.contains("exit status: 3"), "{error}"),
+        }
+    }
     none.command = vec!["true".into()];
     let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its process ended without an answer"), "{error}");

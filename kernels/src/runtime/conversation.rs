@@ -9,6 +9,7 @@ use super::error::RuntimeError;
 use super::message::{Numbered, Request};
 use super::program::{RuntimeProgram, end_group};
 use crate::worker::ended;
+use crate::worker::memory_kills::MemoryKills;
 use crate::worker::standard_error::StandardError;
 
 /// The bytes of an answer at most: the longest ones list kernels.
@@ -30,6 +31,8 @@ pub(super) struct Conversation {
     /// What it has written and nobody has read.
     unread: Vec<u8>,
     standard_error: StandardError,
+    /// At its start.
+    memory_kills: MemoryKills,
     number: u64,
     /// What it has answered last.
     answered: Option<&'static str>,
@@ -50,6 +53,7 @@ impl Conversation {
         processors: Option<&[u32]>,
     ) -> Result<Self, RuntimeError> {
         let not_started = |source| RuntimeError::Start { program: program.executable(), source };
+        let memory_kills = MemoryKills::until_now();
         let mut child = program.start(threads, processors).map_err(not_started)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = pipes else {
@@ -66,6 +70,7 @@ impl Conversation {
             output,
             unread: Vec::new(),
             standard_error,
+            memory_kills,
             number: 0,
             answered: None,
         })
@@ -239,7 +244,8 @@ impl Conversation {
         let how = match status {
             Some(status) => {
                 let last_words = self.standard_error.after_the_end();
-                ended::how(status, without_trace(&last_words), !self.unread.is_empty())
+                let (words, is_truncated) = (without_trace(&last_words), !self.unread.is_empty());
+                ended::how(status, words, is_truncated, self.memory_kills)
             }
             None => "its process closed its output without an answer, and was killed".to_owned(),
         };

@@ -6,11 +6,11 @@
 //! the schedule and the sensors are those of every backend.
 //!
 //! `describe` puts a problem into words that any language reads, `message` has the requests and
-//! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`.
-//! `prepared` makes a problem of it that can be run, whose result comes in an `output` file. `clock`
-//! holds its times against those that went by here, `threads` reads what the system counts for its
-//! threads, and `aside` keeps the thread that measures out of their way. docs/adding-a-runtime.md is
-//! the protocol.
+//! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`,
+//! and `interpreter` says which one a script lacks. `prepared` makes a problem of it that can be run,
+//! whose result comes in an `output` file. `clock` holds its times against those that went by here,
+//! `threads` reads what the system counts for its threads, and `aside` keeps the thread that measures
+//! out of their way. docs/adding-a-runtime.md is the protocol.
 
 pub mod answer;
 mod aside;
@@ -19,6 +19,7 @@ mod clock;
 mod conversation;
 mod describe;
 mod error;
+mod interpreter;
 mod message;
 mod output;
 mod prepared;

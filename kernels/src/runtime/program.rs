@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use super::interpreter;
 
 /// How the program of a runtime is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +60,10 @@ impl RuntimeProgram {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         confine(&mut command, processors);
         #[cfg(unix)]
-        return crate::worker::groups::start(|| command.spawn());
+        let started = crate::worker::groups::start(|| command.spawn());
         #[cfg(not(unix))]
-        command.spawn()
+        let started = command.spawn();
+        started.map_err(|error| interpreter::named(Path::new(program), error))
     }
 }
 

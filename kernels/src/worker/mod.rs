@@ -66,6 +66,7 @@ mod frame;
 #[cfg(unix)]
 pub(crate) mod groups;
 mod input;
+pub(crate) mod memory_kills;
 mod message;
 mod note;
 mod process;

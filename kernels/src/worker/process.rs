@@ -12,6 +12,7 @@ use super::ended;
 use super::error::WorkerError;
 use super::frame::{self, NoGreeting};
 use super::input::Input;
+use super::memory_kills::MemoryKills;
 use super::message::{self, Message, Question};
 use super::note::{self, Note};
 use super::program::Program;
@@ -34,6 +35,8 @@ pub struct Worker {
     /// What it said last that it was doing, and since when.
     note: Option<(Note, Instant)>,
     standard_error: StandardError,
+    /// At its start.
+    memory_kills: MemoryKills,
 }
 
 /// What a worker wrote.
@@ -66,6 +69,7 @@ impl Worker {
     /// [`WorkerError::Start`]. What is wrong with a program that does start, such as that it is no
     /// worker, is the answer to its first question.
     pub fn start(program: &Program) -> Result<Self, WorkerError> {
+        let memory_kills = MemoryKills::until_now();
         let mut child = program.start().map_err(WorkerError::Start)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = pipes else {
@@ -88,7 +92,8 @@ impl Worker {
             let _ = child.kill().and_then(|()| child.wait());
             WorkerError::Start(error)
         })?;
-        Ok(Self { child: Some(child), input, questions, heard, note: None, standard_error })
+        let child = Some(child);
+        Ok(Self { child, input, questions, heard, note: None, standard_error, memory_kills })
     }
 
     /// Its input, for whoever may have to end it.
@@ -218,7 +223,7 @@ impl Worker {
         match self.wait(TIME_TO_END) {
             Some(status) => {
                 let last_words = self.standard_error.after_the_end();
-                let how = ended::how(status, &last_words, is_truncated);
+                let how = ended::how(status, &last_words, is_truncated, self.memory_kills);
                 WorkerError::Ended(match &self.note {
                     Some((note, _)) => format!("{how} (while it {})", note.doing),
                     None => how,

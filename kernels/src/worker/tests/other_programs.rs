@@ -43,14 +43,13 @@ fn a_program_without_the_greeting_is_no_worker() {
     for (script, expected) in [
         ("echo it broke >&2; exit 3", "its process failed: it broke"),
         ("exit 0", "its process ended without an answer (exit status: 0)"),
-        (
-            "kill -KILL $$",
-            "its process was ended by signal 9; most likely it needed too much memory",
-        ),
         ("echo LLVM ERROR >&2; kill -SEGV $$", "its process was ended by signal 11: LLVM ERROR"),
     ] {
         assert_eq!(error_of(script, LONG).to_string(), expected, "{script}");
     }
+    // Why depends on what the system counts, and on whether it is short of memory.
+    let killed = error_of("kill -KILL $$", LONG).to_string();
+    assert!(killed.starts_with("its process was ended by signal 9; "), "{killed}");
 }
 
 #[test]
