@@ -106,8 +106,8 @@ fn a_runtime_is_a_backend_like_the_others() {
     assert!(!after.is_empty() && after.iter().all(|thread| thread.run_delay.is_some()));
 }
 
-/// Of a problem in bf16, whose numbers it reads and writes as their bits, of an odd count. What it does not
-/// compute in is refused before it is asked.
+/// Of a problem in bf16, whose numbers it reads and writes as their bits, of an odd count. What it
+/// does not compute in is refused before it is asked.
 #[test]
 fn a_runtime_computes_in_the_dtypes_that_it_names() {
     let folder = tempfile::tempdir().unwrap();

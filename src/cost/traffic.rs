@@ -4,9 +4,9 @@ use crate::vocabulary::Problem;
 
 /// The modelled work of a problem: compulsory traffic of both variants, flops credited once.
 ///
-/// Every kernel reads each of its inputs once and writes its output once; a causal softmax reads the
-/// scores that it sees. The unfused variant is the sum over its kernels, one per op; the fused one moves what crosses the boundary of the
-/// chain.
+/// Every kernel reads each of its inputs once and writes its output once; a causal softmax reads
+/// the scores that it sees. The unfused variant is the sum over its kernels, one per op; the fused
+/// one moves what crosses the boundary of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
     /// Floating-point operations of the chain, without those on what a causal mask hides.

@@ -2,10 +2,10 @@
 //!
 //! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
 //! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
-//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud holds
-//! [`observation`]s: a fitted [`roofline`] and, over it, a smooth surface ([`kriging`]). [`partition`] asks about all parts of a graph,
-//! [`validate`] about what was measured, as if it had not been, and [`coverage`] says what to measure
-//! next.
+//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud holds [`observation`]s: a
+//! fitted [`roofline`] and, over it, a smooth surface ([`kriging`]). [`partition`] asks about all
+//! parts of a graph, [`validate`] about what was measured, as if it had not been, and [`coverage`]
+//! says what to measure next.
 
 mod answer;
 mod cloud;

@@ -4,9 +4,9 @@
 /// estimates of measured values, each made without that value, were off.
 ///
 /// It is the larger of two numbers. Student's t is what a right model would need with that many
-/// values and its prior. The conformal quantile is what this one needs: the 95 % quantile of error over standard
-/// deviation, which makes an interval right whatever the model's faults, as long as questions are
-/// like measured problems.
+/// values and its prior. The conformal quantile is what this one needs: the 95 % quantile of error
+/// over standard deviation, which makes an interval right whatever the model's faults, as long as
+/// questions are like measured problems.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
     half_width: f64,

@@ -250,7 +250,8 @@ impl Pointwise {
     ///
     /// An addition, subtraction, multiplication, division or reciprocal counts one, and so does an
     /// `exp`, `tanh`, `erf` or `rsqrt`. Comparisons, selections and sign changes count nothing,
-    /// which is why ReLU is free of flops here as in most published counts. Folding (a few operations per channel and call) is not counted.
+    /// which is why ReLU is free of flops here as in most published counts. Folding (a few
+    /// operations per channel and call) is not counted.
     #[must_use]
     pub fn flops_per_element(self) -> u64 {
         let count = std::cell::Cell::new(0);

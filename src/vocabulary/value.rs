@@ -4,8 +4,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number, seen by the formula of a pointwise op.
 ///
-/// Every formula in the table of [`Pointwise`](super::Pointwise) ops is generic over this trait, so that one
-/// text of it serves several readers: a vector register of a CPU kernel, an `f64` of the
+/// Every formula in the table of [`Pointwise`](super::Pointwise) ops is generic over this trait, so
+/// that one text of it serves several readers: a vector register of a CPU kernel, an `f64` of the
 /// reference, a counter of floating-point operations.
 ///
 /// NaN goes through every operation, as in PyTorch: `clamp_min` of NaN is NaN.

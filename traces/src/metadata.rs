@@ -91,8 +91,9 @@ impl Vendor {
 }
 
 impl Metadata {
-    /// Who made the devices. A profiler of one vendor records its own; AMD's tracer and warps of 64 are certain signs. A warp of 32 shows
-    /// NVIDIA only without any sign of AMD, whose smaller devices have it as well.
+    /// Who made the devices. A profiler of one vendor records its own; AMD's tracer and warps of 64
+    /// are certain signs. A warp of 32 shows NVIDIA only without any sign of AMD, whose smaller
+    /// devices have it as well.
     #[must_use]
     pub fn vendor(&self) -> Vendor {
         if let Some(vendor) = self.profiler {

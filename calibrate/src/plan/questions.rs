@@ -19,9 +19,9 @@ pub struct Questions {
     pub opaque: usize,
 }
 
-/// Reads a model, which may be a built-in workload, and lists every kernel that a split of it may have, single ops among them: a split
-/// has a cost only when all of its parts have one. Or reads a list of problems, a line each, from a
-/// file that ends in `.txt`.
+/// Reads a model, which may be a built-in workload, and lists every kernel that a split of it may
+/// have, single ops among them: a split has a cost only when all of its parts have one. Or reads a
+/// list of problems, a line each, from a file that ends in `.txt`.
 ///
 /// # Errors
 ///

@@ -8,8 +8,9 @@ use super::layer::Layer;
 use super::pool::Pool;
 use super::tensors::Tensors;
 
-/// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others
-/// to some tiles while they are in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
+/// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the
+/// others to some tiles while they are in cache. With an empty tail it is the unfused linear
+/// kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
 pub(crate) struct LinearKernel<E: Left, O = E> {
     /// Without stages that need whole rows.

@@ -1,11 +1,12 @@
 //! The micro-kernel of GEMMs: some rows of one matrix times a panel, which is a few neighbouring
 //! columns of another.
 //!
-//! Rows and panel are numbers of any kind, sums are f32. The sums of six rows and a few vectors of columns stay in registers. A part of the panel that fits
-//! into the first-level cache is multiplied with all rows before the next part. Nothing is packed here:
-//! the rows are read as they lie, one number at a time, and the panel a vector at a time. So a GEMM on
-//! few rows costs no more per row than one on many, and a kernel may cut its rows as its caches want;
-//! and a row may be the window of a pixel, whose numbers lie in several places.
+//! Rows and panel are numbers of any kind, sums are f32. The sums of six rows and a few vectors of
+//! columns stay in registers. A part of the panel that fits into the first-level cache is
+//! multiplied with all rows before the next part. Nothing is packed here: the rows are read as they
+//! lie, one number at a time, and the panel a vector at a time. So a GEMM on few rows costs no more
+//! per row than one on many, and a kernel may cut its rows as its caches want; and a row may be the
+//! window of a pixel, whose numbers lie in several places.
 
 use std::ops::Range;
 
@@ -350,8 +351,9 @@ impl<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool> 
     }
 }
 
-/// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
-/// in that of the sums it pushes them out of the registers. Made only by [`Strip::panel`].
+/// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its
+/// own, since in that of the sums it pushes them out of the registers. Made only by
+/// [`Strip::panel`].
 struct Finish<E: Left, const V: usize, const REST: bool> {
     strip: Strip<E>,
     rows: Range<usize>,

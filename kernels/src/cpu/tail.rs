@@ -3,8 +3,9 @@
 //!
 //! A tile of a few vector registers is loaded, every op of the tail is applied to it, and it is
 //! stored. What is read and what is written need not be stored in the same way: sums in f32 become
-//! results in bf16 here. The ops are a list that is walked for each tile: their formulas are compiled once, and
-//! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
+//! results in bf16 here. The ops are a list that is walked for each tile: their formulas are
+//! compiled once, and any chain can be run without generating code. The walk costs a predicted jump
+//! per op and tile.
 
 mod tile;
 

@@ -47,9 +47,9 @@
 //!   process in the system's kernel so that even then it does not end: the error says so, and the
 //!   caller goes on without waiting for it.
 //! - A worker that is stopped (SIGSTOP) cannot leave: who asked it is called when the input is
-//!   closed, and kills it after 5 s. A worker ends without asking any library what it has left to do
-//!   (`_exit`): a driver would wait for a kernel that hangs. On Linux the system kills a worker when the thread that started it ends, which also
-//!   reaches one that is stopped.
+//!   closed, and kills it after 5 s. A worker ends without asking any library what it has left to
+//!   do (`_exit`): a driver would wait for a kernel that hangs. On Linux the system kills a worker
+//!   when the thread that started it ends, which also reaches one that is stopped.
 //! - [`Worker::finish`] closes the input and waits until the process is gone, so that it disturbs
 //!   nothing that comes after it. One that does not leave in 5 s is killed.
 //! - On Linux all that a worker has started ends with it, also what has left its process group or has

@@ -9,8 +9,8 @@ use fusion_cost_model::{CacheState, Chain, Problem};
 
 use crate::{Case, Mutation, cases, conform_on, questions};
 
-/// Products of 8-bit integers with ops on their sums, and such ops alone; with sums as the result, and with
-/// 8-bit integers.
+/// Products of 8-bit integers with ops on their sums, and such ops alone; with sums as the result,
+/// and with 8-bit integers.
 const CHAINS: [&str; 12] = [
     "linear",
     "linear+requantize",

@@ -5,10 +5,10 @@ use crate::vocabulary::{Op, Operand, OperandKind};
 
 impl Units<'_> {
     /// The most bytes that are alive at once when paths run as kernels one after the other: what a
-    /// kernel reads and writes, and what later ones will read. Weights and other constants are always
-    /// there, and do not count. What comes from outside counts for the kernels that read it, and not
-    /// before: nodes do not say which of them read the same. An elementwise or row kernel writes over its input, where nobody needs
-    /// that any more.
+    /// kernel reads and writes, and what later ones will read. Weights and other constants are
+    /// always there, and do not count. What comes from outside counts for the kernels that read it,
+    /// and not before: nodes do not say which of them read the same. An elementwise or row kernel
+    /// writes over its input, where nobody needs that any more.
     pub(super) fn peak_bytes(&self, cut: &[Vec<usize>]) -> u64 {
         let needed_until: Vec<usize> =
             (0..self.units.len()).map(|unit| self.needed_until(unit, cut)).collect();

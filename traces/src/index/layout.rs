@@ -8,9 +8,9 @@
 //! The first section, `description`, is JSON: the metadata, warnings, threads and streams. Two
 //! more have the names: `names.text` all of them without anything between, and `names.end` where
 //! in that text each one ends; `shapes.text` and `shapes.end` have the shapes in the same form, and
-//! `messages.text` and `messages.end` the messages of collectives. The others are the columns of the tables, as `Kernels.start_ns`, with as many bytes a row as in
-//! memory, so that nothing has to be unpacked: 57 for a kernel, 40 for a launch, 36 for an operator,
-//! 24 for a Python frame.
+//! `messages.text` and `messages.end` the messages of collectives. The others are the columns of
+//! the tables, as `Kernels.start_ns`, with as many bytes a row as in memory, so that nothing has to
+//! be unpacked: 57 for a kernel, 40 for a launch, 36 for an operator, 24 for a Python frame.
 
 use bytemuck::{Pod, Zeroable};
 use twox_hash::XxHash3_64;

@@ -195,7 +195,8 @@ impl Journal {
         while lines.read_until(b'\n', &mut line)? > 0 {
             let is_new = match line::read::<Entry>(&line) {
                 Ok(Entry::Process { .. }) => known.insert(XxHash3_64::oneshot(&line)),
-                // Parts of a run that begin in the same second can be alike, and are several all the same.
+                // Parts of a run that begin in the same second can be alike, and are several all
+                // the same.
                 Ok(_) => true,
                 Err(_) => false,
             };

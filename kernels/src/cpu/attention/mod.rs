@@ -10,8 +10,8 @@
 //! share them. Values are read in place. The keys of a few queries are, too: packing would take longer
 //! than it saves.
 //!
-//! With a causal mask, no block computes with keys that none of its queries sees, except for one behind an
-//! odd number of them, whose values are multiplied in pairs: with zero.
+//! With a causal mask, no block computes with keys that none of its queries sees, except for one
+//! behind an odd number of them, whose values are multiplied in pairs: with zero.
 //!
 //! Between what it reads and what it leaves, numbers are f32. A thread widens what is not: the keys and
 //! values of a head once, its queries and given scores a block at a time. The result of a head then
@@ -286,8 +286,8 @@ impl<E: Uniform> AttentionKernel<E> {
         let of_keys = matrix / sharing;
         let shares = self.divides_product().then(|| room.panel.at(self.block * keys));
         let rows_of_all = first_row..first_row + rows.len();
-        // SAFETY: the caller's guarantee; the panel has the block's rows of `keys` scores, and the rows are
-        // in the given scores if there are any.
+        // SAFETY: the caller's guarantee; the panel has the block's rows of `keys` scores, and the
+        // rows are in the given scores if there are any.
         unsafe {
             self.scores(
                 arch,

@@ -93,8 +93,9 @@ impl<E: Uniform> AttentionKernel<E> {
         Self::WIDENS || is_passed_on
     }
 
-    /// Whether pairs of the numbers are multiplied as they are stored, in all products or in none. For few
-    /// queries, packing would take longer than it saves; and no pair may reach over the end of a key.
+    /// Whether pairs of the numbers are multiplied as they are stored, in all products or in none.
+    /// For few queries, packing would take longer than it saves; and no pair may reach over the end
+    /// of a key.
     pub(super) fn multiplies_pairs(&self) -> bool {
         let Shape { queries, d, .. } = self.shape;
         let can_pack = queries >= FEW_QUERIES && d.is_multiple_of(pairs::TOGETHER);

@@ -30,8 +30,8 @@ const TAPS: usize = 3;
 /// they fit into 16 vector registers.
 const OF_TWO: usize = 4;
 
-/// Pixels of one row of a depthwise convolution, or of two. Made only by `ConvKernel::convolve_depthwise`, whose
-/// caller guarantees that the target is valid for them.
+/// Pixels of one row of a depthwise convolution, or of two. Made only by
+/// `ConvKernel::convolve_depthwise`, whose caller guarantees that the target is valid for them.
 pub(super) struct Depthwise<'a, E: Left> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
@@ -291,7 +291,8 @@ impl<E: Left> Window<E> {
         }
     }
 
-    /// Applies the epilogue to the sums of neighbouring pixels, for a vector of channels, and writes them.
+    /// Applies the epilogue to the sums of neighbouring pixels, for a vector of channels, and
+    /// writes them.
     ///
     /// # Safety
     ///

@@ -54,8 +54,8 @@ pub(crate) unsafe fn compute(strip: &Strip<u8>, arch: Arch) {
     let _ = arch;
 }
 
-/// Adds products to as many sums as the micro-kernel has, and returns how many operations that are; 0 where
-/// there is none.
+/// Adds products to as many sums as the micro-kernel has, and returns how many operations that are;
+/// 0 where there is none.
 pub(crate) fn operations(arch: Arch) -> f64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     return x86::operations(arch);

@@ -175,8 +175,8 @@ unsafe fn multiply_add<F: Fours, const R: usize, const V: usize>(
 }
 
 impl Part<'_> {
-    /// Adds sums to what the rows of the panel before these left, in a row from a column on. Until they are
-    /// whole, they are integers.
+    /// Adds sums to what the rows of the panel before these left, in a row from a column on. Until
+    /// they are whole, they are integers.
     ///
     /// # Safety
     ///
@@ -315,8 +315,8 @@ macro_rules! micro_kernel {
                 }
             }
 
-            /// A function of its own for each count of rows: in one large function the sums would not stay
-            /// in registers.
+            /// A function of its own for each count of rows: in one large function the sums would
+            /// not stay in registers.
             ///
             /// # Safety
             ///
@@ -328,8 +328,8 @@ macro_rules! micro_kernel {
                 unsafe { add_up::<$fours, R, V>(part) };
             }
 
-            /// Adds products to as many sums as the micro-kernel has, and returns how many operations that
-            /// are.
+            /// Adds products to as many sums as the micro-kernel has, and returns how many
+            /// operations that are.
             ///
             /// # Safety
             ///

@@ -39,8 +39,8 @@ impl<'p> Builder<'p, f32> {
         Self::with(problem, machine, machine.cuts.bytes, of_input, output_of(problem))
     }
 
-    /// `None` after any rewrite, which would quantise weights anew. A problem of integers is a product, or
-    /// none, with pointwise ops on its sums.
+    /// `None` after any rewrite, which would quantise weights anew. A problem of integers is a
+    /// product, or none, with pointwise ops on its sums.
     pub(super) fn plan_of_integers(mut self, rewrite: Option<Rewrite>) -> Option<Plan> {
         if rewrite.is_some() {
             return None;

@@ -3,7 +3,8 @@
 //! AMD's compiler aborts on some architectures that it does not know, and crashes on some programs.
 //! So it runs in a [worker](crate::worker), which is asked to find it (`Open`) and then to compile
 //! (`Compile`). If the worker dies, the [`CompileWorker`] says how, and starts another one for the
-//! next question. A program that uses AMD's GPUs answers both in a [`CompileService`](crate::CompileService).
+//! next question. A program that uses AMD's GPUs answers both in a
+//! [`CompileService`](crate::CompileService).
 
 mod question;
 

@@ -1,6 +1,6 @@
 //! A server in the style of vLLM: each step runs the prompts and the tokens of some sequences
-//! together, writes the keys and values of all of them into pages, and predicts one token of each sequence.
-//! Nothing is marked.
+//! together, writes the keys and values of all of them into pages, and predicts one token of each
+//! sequence. Nothing is marked.
 
 use kernel_traces::Vendor;
 use kernel_traces::segment::Phase;

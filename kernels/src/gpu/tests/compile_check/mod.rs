@@ -192,7 +192,8 @@ fn objection(
     if hot && (facts.spilled_bytes > aside || facts.stack_bytes > aside) {
         return Some(format!("not all of it is in registers: {facts:?}"));
     }
-    // Warpgroups share out what a block begins with: were that less, one would wait for the rest for ever.
+    // Warpgroups share out what a block begins with: were that less, one would wait for the rest
+    // for ever.
     let shares = |phase: &str| phase.contains("wgmma") && !phase.contains("_128x64x");
     if entry.split("__").any(shares) && facts.registers != REGISTERS_TO_SHARE {
         return Some(format!("its threads begin with {} registers", facts.registers));
