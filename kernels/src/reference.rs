@@ -208,7 +208,8 @@ impl<'a> Reference<'a> {
         output
     }
 
-    /// The softmax of rows of scores or of any others. What a causal mask hides is zero.
+    /// The softmax of rows of scores or of any others. What a causal mask hides is zero, or
+    /// NaN in a row that sees one.
     fn softmax(&self, rows: &[usize], mut block: Rows) -> Rows {
         let causal = self.problem.sizes().attention().filter(|sizes| sizes.causal);
         let Some(AttentionSizes { q, kv, .. }) = causal else {
@@ -222,7 +223,9 @@ impl<'a> Reference<'a> {
             let before_last = queries - 1 - row % queries;
             let seen = keys - before_last;
             rows::softmax(&mut values[..seen], &mut rounding[..seen]);
-            values[seen..].fill(0.0);
+            // Zero times the share of the row, which is NaN where it sees one.
+            let hidden = 0.0 * values[..seen].iter().sum::<f64>();
+            values[seen..].fill(hidden);
             rounding[seen..].fill(0.0);
         }
         block

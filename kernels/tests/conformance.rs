@@ -97,7 +97,7 @@ fn conform_on(cases: &[Case], backend: &mut dyn Backend, cache: CacheState) {
 
 /// Problems with several tiles of rows for each thread, the last one incomplete: at these sizes a
 /// run computes the reference of some rows only.
-const TALL: [&str; 12] = [
+const TALL: [&str; 14] = [
     "linear_bias_relu/f32/m1000.k9.n35",
     "linear_bias_gelu/f32/m2049.k5.n3",
     "linear+bias+add+layer_norm/f32/m1201.k7.n33",
@@ -107,6 +107,8 @@ const TALL: [&str; 12] = [
     "conv_bn_relu_maxpool/f32/n2.c3.h45.w47.k5.r3.s3.pad1",
     "attention_head/f32/b1.h2.q900.kv33.d9",
     "attention_head/f32/b2.h2.q450.kv501.d9.kvh1.causal1",
+    "qk+add+softmax+pv/f32/b1.h1.q120.kv130.d8.causal1",
+    "qk+mul+softmax+pv/bf16/b1.h2.q200.kv261.d8.kvh1.causal1",
     "multihead_linear/f32/b2.h3.q450.kv17.d5.n11",
     "multihead_linear/f32/b1.h4.q801.d5.kvh2.causal1.n11",
     "add_layernorm/f32/m2000.n19",

@@ -128,7 +128,8 @@ fn interrupt(folder: &Path, signal: &str, command: &mut process::Command) {
     assert_eq!(output.status.code(), Some(130), "{errors}");
     assert!(errors.contains("interrupted before anything was done"), "{errors}");
     assert!(output.stdout.is_empty());
-    assert_eq!(processes_in(folder), 0);
+    // On a busy machine one that is killed takes a while to go.
+    wait_for_processes(folder, |count| count == 0);
     assert_nothing_is_left(folder);
     assert!(!folder.join("r.toml").exists());
 }
@@ -168,11 +169,11 @@ fn what_escapes_from_a_runtime_ends_with_its_worker() {
         command
     };
     run("./escapes.toml").assert().success();
-    assert_eq!(processes_in(folder.path()), 0);
+    wait_for_processes(folder.path(), |count| count == 0);
     run("./escapes-hang.toml")
         .args(["--process-limit", "4s"])
         .assert()
         .code(1)
         .stderr(contains("it is tried once more"));
-    assert_eq!(processes_in(folder.path()), 0);
+    wait_for_processes(folder.path(), |count| count == 0);
 }

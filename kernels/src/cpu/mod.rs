@@ -36,6 +36,7 @@ mod kernel;
 mod lanes;
 mod layer;
 mod linear;
+mod long_sum;
 mod lower;
 mod max_pool;
 mod memory;

@@ -14,6 +14,7 @@ use super::approximation as approx;
 use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
+use super::long_sum::{LongSum, PART};
 use super::row_piece::Piece;
 use super::row_sums::{RowSums, Sums};
 use super::row_target::{Ahead, Target};
@@ -23,7 +24,8 @@ use columns::Columns;
 /// A row op with its operands.
 #[derive(Debug, Clone)]
 pub(crate) enum RowOp<E = f32> {
-    /// Of all numbers of a row, or of those that a mask lets it see; the others become zero.
+    /// Of all numbers of a row, or of those that a mask lets it see; the others become zero, or NaN in
+    /// a row that sees one.
     Softmax {
         mask: Option<CausalMask>,
     },
@@ -204,7 +206,8 @@ macro_rules! vectors {
 }
 
 /// The sum over a row of an expression of each number, in four independent sums so that additions
-/// need not wait for each other. Meanwhile it fetches what comes `ahead`, where that is given.
+/// need not wait for each other, which become parts of a [`LongSum`] in time. Meanwhile it fetches what
+/// comes `ahead`, where that is given.
 ///
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
 /// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
@@ -212,36 +215,46 @@ macro_rules! sum {
     ($columns:ident, $source:ident, $($ahead:ident,)? |$x:ident, $sum:ident| $next:expr) => {{
         let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
-        let mut sums = [simd.splat_f32s(0.0); 4];
+        let mut total = LongSum::new(simd);
         let mut i = 0;
-        while i + 4 * lanes <= whole {
-            let mut part = 0;
-            while part < 4 {
-                let at = i + part * lanes;
-                let $x = load(simd, $source, at);
-                $(if !NEAR || part * lanes % f32::LINE == 0 {
-                    $ahead.fetch_source(at);
-                })?
-                let $sum = sums[part];
-                sums[part] = $next;
-                part += 1;
+        loop {
+            let mut sums = [simd.splat_f32s(0.0); 4];
+            let end = whole.min(i + 4 * PART * lanes);
+            while i + 4 * lanes <= end {
+                let mut part = 0;
+                while part < 4 {
+                    let at = i + part * lanes;
+                    let $x = load(simd, $source, at);
+                    $(if !NEAR || part * lanes % f32::LINE == 0 {
+                        $ahead.fetch_source(at);
+                    })?
+                    let $sum = sums[part];
+                    sums[part] = $next;
+                    part += 1;
+                }
+                i += 4 * lanes;
             }
-            i += 4 * lanes;
+            let is_last = i + 4 * lanes > whole;
+            if is_last {
+                while i < whole {
+                    let $x = load(simd, $source, i);
+                    $($ahead.fetch_source(i);)?
+                    let $sum = sums[0];
+                    sums[0] = $next;
+                    i += lanes;
+                }
+                if $columns.has_rest() {
+                    let $x = $columns.load_rest($source);
+                    let $sum = simd.splat_f32s(0.0);
+                    sums[1] = simd.add_f32s(sums[1], $columns.only_rest($next, 0.0));
+                }
+            }
+            let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
+            total.add(simd, simd.add_f32s(pairs[0], pairs[1]));
+            if is_last {
+                break total.total(simd);
+            }
         }
-        while i < whole {
-            let $x = load(simd, $source, i);
-            $($ahead.fetch_source(i);)?
-            let $sum = sums[0];
-            sums[0] = $next;
-            i += lanes;
-        }
-        if $columns.has_rest() {
-            let $x = $columns.load_rest($source);
-            let $sum = simd.splat_f32s(0.0);
-            sums[1] = simd.add_f32s(sums[1], $columns.only_rest($next, 0.0));
-        }
-        let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
-        simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]))
     }};
 }
 
@@ -299,22 +312,27 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
     // SAFETY: every access below is within the row.
     unsafe {
         let shift = simd.splat_f32s(largest(seen, source));
-        let mut sums = simd.splat_f32s(0.0);
+        let mut total = LongSum::new(simd);
         let mut i = 0;
         while i < whole {
-            let e = approx::exp(simd, simd.sub_f32s(load(simd, source, i), shift));
-            ahead.fetch_source(i);
-            store(simd, powers, i, e);
-            sums = simd.add_f32s(sums, e);
-            i += lanes;
+            let end = whole.min(i + PART * lanes);
+            let mut sums = simd.splat_f32s(0.0);
+            while i < end {
+                let e = approx::exp(simd, simd.sub_f32s(load(simd, source, i), shift));
+                ahead.fetch_source(i);
+                store(simd, powers, i, e);
+                sums = simd.add_f32s(sums, e);
+                i += lanes;
+            }
+            total.add(simd, sums);
         }
         if seen.has_rest() {
             let e = approx::exp(simd, simd.sub_f32s(seen.load_rest(source), shift));
             seen.store_rest(powers, e);
-            sums = simd.add_f32s(sums, seen.only_rest(e, 0.0));
+            total.add(simd, seen.only_rest(e, 0.0));
         }
         powers.add(seen.len).write_bytes(0, columns.len - seen.len);
-        let share = 1.0 / simd.reduce_sum_f32s(sums);
+        let share = 1.0 / total.total(simd);
         if let Some(place) = target.shares {
             *place = share;
             return;

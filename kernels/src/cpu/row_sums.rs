@@ -5,6 +5,7 @@ use pulp::{Simd, WithSimd};
 
 use super::element::Element;
 use super::lanes::{Lanes, first_lanes};
+use super::long_sum::{LongSum, PART};
 use super::row_piece::Piece;
 use super::tail::{Place, Stretch, Tail, transform};
 
@@ -98,23 +99,31 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
         for (row, sums) in sums.iter_mut().enumerate() {
             let source = source.wrapping_add(row * len);
             let target = target.wrapping_add(row * len);
-            let mut numbers = simd.splat_f32s(0.0);
-            let mut squares = numbers;
+            let (mut all_numbers, mut all_squares) = (LongSum::new(simd), LongSum::new(simd));
             let mut i = 0;
             // SAFETY: every tile lies within the row, which the caller guarantees to be valid.
             unsafe {
                 while i + TILE * lanes <= whole {
-                    let tile = Lanes::<S, TILE>::load(simd, source.add(i));
-                    let tile = transform::<S, E, TILE, false>(&tail.ops, tile, place(row, i));
-                    tile.store(target.add(i));
-                    let [a, b, c, d] = tile.v;
-                    let of_tile = simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d));
-                    numbers = simd.add_f32s(numbers, of_tile);
-                    let of_tile = simd.mul_add_e_f32s(b, b, simd.mul_f32s(a, a));
-                    let of_tile = simd.mul_add_e_f32s(c, c, of_tile);
-                    squares = simd.add_f32s(squares, simd.mul_add_e_f32s(d, d, of_tile));
-                    i += TILE * lanes;
+                    let end = whole.min(i + TILE * PART * lanes);
+                    let mut numbers = simd.splat_f32s(0.0);
+                    let mut squares = numbers;
+                    while i + TILE * lanes <= end {
+                        let tile = Lanes::<S, TILE>::load(simd, source.add(i));
+                        let tile = transform::<S, E, TILE, false>(&tail.ops, tile, place(row, i));
+                        tile.store(target.add(i));
+                        let [a, b, c, d] = tile.v;
+                        let of_tile = simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d));
+                        numbers = simd.add_f32s(numbers, of_tile);
+                        let of_tile = simd.mul_add_e_f32s(b, b, simd.mul_f32s(a, a));
+                        let of_tile = simd.mul_add_e_f32s(c, c, of_tile);
+                        squares = simd.add_f32s(squares, simd.mul_add_e_f32s(d, d, of_tile));
+                        i += TILE * lanes;
+                    }
+                    all_numbers.add(simd, numbers);
+                    all_squares.add(simd, squares);
                 }
+                let mut numbers = simd.splat_f32s(0.0);
+                let mut squares = numbers;
                 while i < whole {
                     let tile = Lanes::<S, 1>::load(simd, source.add(i));
                     let tile = transform::<S, E, 1, false>(&tail.ops, tile, place(row, i));
@@ -135,10 +144,12 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
                     numbers = simd.add_f32s(numbers, x);
                     squares = simd.mul_add_e_f32s(x, x, squares);
                 }
+                all_numbers.add(simd, numbers);
+                all_squares.add(simd, squares);
             }
             // Not through `map`: a closure that is not inlined has no vectors of this width.
-            let numbers = simd.reduce_sum_f32s(numbers);
-            let squares = simd.reduce_sum_f32s(squares);
+            let numbers = all_numbers.total(simd);
+            let squares = all_squares.total(simd);
             *sums = Sums { numbers, squares };
         }
     }

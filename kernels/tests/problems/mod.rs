@@ -37,6 +37,7 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "n2.c35.h7.w7.k35.r3.s3.pad1.groups35",
             "n2.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
             "n1.c8.h6.w6.k16.r3.s3.pad1.groups8",
+            "n2.c33.h9.w12.k33.r3.s3.pad2.groups33",
             "n1.c32.h3.w3.k300.r3.s3.pad1",
             "n1.c2.h40.w37.k19.r7.s7.stride2.pad3",
         ],
@@ -66,6 +67,7 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "b2.h18.q1.kv40.d5.kvh2",
             "b2.h3.q17.kv40.d9.kvh1",
             "b1.h1.q3.kv63.d8",
+            "b1.h1.q9.kv10.d514",
         ],
         Form::MultiheadLinear => &[
             "b1.h1.q1.kv1.d1.n1",
@@ -74,6 +76,7 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "b2.h4.q150.kv40.d8.n65",
             "b2.h6.q1.kv7.d3.kvh2.n9",
             "b1.h4.q17.kv33.d7.kvh2.n11",
+            "b2.h16.q10.kv33.d6.n40",
         ],
     }
 }
