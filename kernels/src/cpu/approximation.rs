@@ -94,9 +94,9 @@ pub(crate) fn tanh<S: Simd, const U: usize>(simd: S, x: [S::f32s; U]) -> [S::f32
     odd_rational(simd, x, TANH_LIMIT, TANH_P, TANH_Q)
 }
 
-/// `x P(x^2) / Q(x^2)` of `x` between the limits, highest powers first, and no more than 1 away from
-/// zero. At the limits it is exactly 1: what is subtracted from it there must leave nothing, however
-/// large the number is that the difference is multiplied with.
+/// `x P(x^2) / Q(x^2)`, highest powers first, and no more than 1 away from zero. Beyond the limit `x^2`
+/// stays where it is, where the quotient is above 1. So it is exactly 1 there: a difference to 1 must
+/// leave nothing, however large the number is that it is multiplied with.
 ///
 /// Of a few vectors together, step by step: a constant is then loaded once for all of them, where it has
 /// no register of its own.
@@ -108,12 +108,11 @@ fn odd_rational<S: Simd, const U: usize, const N: usize, const M: usize>(
     p: [f32; N],
     q: [f32; M],
 ) -> [S::f32s; U] {
-    let (least, most) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
+    let limit = simd.splat_f32s(limit * limit);
     let mut squares = x;
     let mut u = 0;
     while u < U {
-        x[u] = clamp_max(simd, clamp_min(simd, x[u], least), most);
-        squares[u] = simd.mul_f32s(x[u], x[u]);
+        squares[u] = clamp_max(simd, simd.mul_f32s(x[u], x[u]), limit);
         u += 1;
     }
     let above = polys(simd, squares, p);

@@ -36,7 +36,6 @@ mod kernel;
 mod lanes;
 mod layer;
 mod linear;
-mod long_sum;
 mod lower;
 mod max_pool;
 mod memory;

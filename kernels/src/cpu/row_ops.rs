@@ -14,9 +14,8 @@ use super::approximation as approx;
 use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
-use super::long_sum::{LongSum, PART};
 use super::row_piece::Piece;
-use super::row_sums::{RowSums, Sums};
+use super::row_sums::{PART, RowSums, Sums, is_one_part};
 use super::row_target::{Ahead, Target};
 use super::tensors::Tensors;
 use columns::Columns;
@@ -103,6 +102,25 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        // SAFETY: the guarantee of the caller of `RowOp::apply`.
+        unsafe {
+            if is_one_part(simd, self.len) {
+                self.rows::<S, false>(simd);
+            } else {
+                self.rows::<S, true>(simd);
+            }
+        }
+    }
+}
+
+impl<I: Element, O: Element, E: Element, const NEAR: bool> Apply<'_, I, O, E, NEAR> {
+    /// `LONG` where a sum over a row may have several parts.
+    ///
+    /// # Safety
+    ///
+    /// As for [`RowOp::apply`].
+    #[inline(always)]
+    unsafe fn rows<S: Simd, const LONG: bool>(self, simd: S) {
         let Self { op, source, target, rows, len, ahead, sums } = self;
         let columns = Columns::new(simd, len);
         for (row, place) in rows.enumerate() {
@@ -123,19 +141,33 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_
             unsafe {
                 match op {
                     RowOp::Softmax { mask: None } => {
-                        softmax(columns, columns, source, target, ahead);
+                        softmax::<_, _, _, _, NEAR, LONG>(columns, columns, source, target, ahead);
                     }
                     RowOp::Softmax { mask: Some(mask) } => {
                         let seen = Columns::new(simd, mask.seen_by_row(place).min(len));
-                        softmax(seen, columns, source, target, ahead);
+                        softmax::<_, _, _, _, NEAR, LONG>(seen, columns, source, target, ahead);
                     }
                     RowOp::LayerNorm { weight, shift } => {
                         let operands = [weight.at(0).cast_const(), shift.at(0).cast_const()];
-                        layer_norm(columns, source, target, operands, ahead, sums.of(row));
+                        layer_norm::<_, _, _, _, NEAR, LONG>(
+                            columns,
+                            source,
+                            target,
+                            operands,
+                            ahead,
+                            sums.of(row),
+                        );
                     }
                     RowOp::RmsNorm { weight } => {
                         let weight = weight.at(0).cast_const();
-                        rms_norm(columns, source, target, weight, ahead, sums.of(row));
+                        rms_norm::<_, _, _, _, NEAR, LONG>(
+                            columns,
+                            source,
+                            target,
+                            weight,
+                            ahead,
+                            sums.of(row),
+                        );
                     }
                 }
             }
@@ -205,55 +237,68 @@ macro_rules! vectors {
     }};
 }
 
-/// The sum over a row of an expression of each number, in four independent sums so that additions
-/// need not wait for each other, which become parts of a [`LongSum`] in time. Meanwhile it fetches what
-/// comes `ahead`, where that is given.
+/// The sum over whole vectors of an expression of each number, in four independent sums so that
+/// additions need not wait for each other, and over what is `left` of the row behind them. Meanwhile it
+/// fetches what comes `ahead`, where that is given.
 ///
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
 /// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
-macro_rules! sum {
-    ($columns:ident, $source:ident, $($ahead:ident,)? |$x:ident, $sum:ident| $next:expr) => {{
-        let Columns { simd, whole, .. } = $columns;
+macro_rules! part {
+    ($columns:ident, $source:ident, $from:expr, $end:expr, $left:expr, $($ahead:ident,)?
+     |$x:ident, $sum:ident| $next:expr) => {{
+        let Columns { simd, .. } = $columns;
         let lanes = S::F32_LANES;
-        let mut total = LongSum::new(simd);
-        let mut i = 0;
-        loop {
-            let mut sums = [simd.splat_f32s(0.0); 4];
-            let end = whole.min(i + 4 * PART * lanes);
-            while i + 4 * lanes <= end {
-                let mut part = 0;
-                while part < 4 {
-                    let at = i + part * lanes;
-                    let $x = load(simd, $source, at);
-                    $(if !NEAR || part * lanes % f32::LINE == 0 {
-                        $ahead.fetch_source(at);
-                    })?
-                    let $sum = sums[part];
-                    sums[part] = $next;
-                    part += 1;
-                }
-                i += 4 * lanes;
+        let mut sums = [simd.splat_f32s(0.0); 4];
+        let mut i = $from;
+        while i + 4 * lanes <= $end {
+            let mut part = 0;
+            while part < 4 {
+                let at = i + part * lanes;
+                let $x = load(simd, $source, at);
+                $(if !NEAR || part * lanes % f32::LINE == 0 {
+                    $ahead.fetch_source(at);
+                })?
+                let $sum = sums[part];
+                sums[part] = $next;
+                part += 1;
             }
-            let is_last = i + 4 * lanes > whole;
-            if is_last {
-                while i < whole {
-                    let $x = load(simd, $source, i);
-                    $($ahead.fetch_source(i);)?
-                    let $sum = sums[0];
-                    sums[0] = $next;
-                    i += lanes;
-                }
-                if $columns.has_rest() {
-                    let $x = $columns.load_rest($source);
-                    let $sum = simd.splat_f32s(0.0);
-                    sums[1] = simd.add_f32s(sums[1], $columns.only_rest($next, 0.0));
-                }
+            i += 4 * lanes;
+        }
+        while i < $end {
+            let $x = load(simd, $source, i);
+            $($ahead.fetch_source(i);)?
+            let $sum = sums[0];
+            sums[0] = $next;
+            i += lanes;
+        }
+        if $left {
+            let $x = $columns.load_rest($source);
+            let $sum = simd.splat_f32s(0.0);
+            sums[1] = simd.add_f32s(sums[1], $columns.only_rest($next, 0.0));
+        }
+        let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
+        simd.add_f32s(pairs[0], pairs[1])
+    }};
+}
+
+/// The sum over a row, in parts if it is long: see [`part`].
+macro_rules! sum {
+    ($columns:ident, $source:ident, $($rest:tt)*) => {{
+        let Columns { simd, whole, .. } = $columns;
+        let most = PART * S::F32_LANES;
+        let has_rest = $columns.has_rest();
+        if !LONG {
+            simd.reduce_sum_f32s(part!($columns, $source, 0, whole, has_rest, $($rest)*))
+        } else {
+            let (mut total, mut from) = (0.0, 0);
+            while from < whole {
+                let end = whole.min(from + most);
+                let is_last = end == whole && has_rest;
+                let part = part!($columns, $source, from, end, is_last, $($rest)*);
+                total += f64::from(simd.reduce_sum_f32s(part));
+                from = end;
             }
-            let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
-            total.add(simd, simd.add_f32s(pairs[0], pairs[1]));
-            if is_last {
-                break total.total(simd);
-            }
+            total as f32
         }
     }};
 }
@@ -299,7 +344,7 @@ unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) ->
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
+unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool, const LONG: bool>(
     seen: Columns<S>,
     columns: Columns<S>,
     source: *const I,
@@ -312,11 +357,12 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
     // SAFETY: every access below is within the row.
     unsafe {
         let shift = simd.splat_f32s(largest(seen, source));
-        let mut total = LongSum::new(simd);
+        // Of the parts of a long row.
+        let mut total = 0.0;
+        let mut sums = simd.splat_f32s(0.0);
         let mut i = 0;
-        while i < whole {
-            let end = whole.min(i + PART * lanes);
-            let mut sums = simd.splat_f32s(0.0);
+        loop {
+            let end = if LONG { whole.min(i + PART * lanes) } else { whole };
             while i < end {
                 let e = approx::exp(simd, simd.sub_f32s(load(simd, source, i), shift));
                 ahead.fetch_source(i);
@@ -324,15 +370,21 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
                 sums = simd.add_f32s(sums, e);
                 i += lanes;
             }
-            total.add(simd, sums);
+            if !LONG || i == whole {
+                break;
+            }
+            total += f64::from(simd.reduce_sum_f32s(sums));
+            sums = simd.splat_f32s(0.0);
         }
         if seen.has_rest() {
             let e = approx::exp(simd, simd.sub_f32s(seen.load_rest(source), shift));
             seen.store_rest(powers, e);
-            total.add(simd, seen.only_rest(e, 0.0));
+            sums = simd.add_f32s(sums, seen.only_rest(e, 0.0));
         }
         powers.add(seen.len).write_bytes(0, columns.len - seen.len);
-        let share = 1.0 / total.total(simd);
+        let sum = simd.reduce_sum_f32s(sums);
+        let sum = if LONG { (total + f64::from(sum)) as f32 } else { sum };
+        let share = 1.0 / sum;
         if let Some(place) = target.shares {
             *place = share;
             return;
@@ -356,7 +408,14 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
 ///
 /// As for [`RowOp::apply`]; the operands are the weights and the shifts.
 #[inline(always)]
-unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bool>(
+unsafe fn layer_norm<
+    S: Simd,
+    I: Element,
+    O: Element,
+    E: Element,
+    const NEAR: bool,
+    const LONG: bool,
+>(
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,
@@ -397,7 +456,14 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bo
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bool>(
+unsafe fn rms_norm<
+    S: Simd,
+    I: Element,
+    O: Element,
+    E: Element,
+    const NEAR: bool,
+    const LONG: bool,
+>(
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,

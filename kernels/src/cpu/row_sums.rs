@@ -5,13 +5,22 @@ use pulp::{Simd, WithSimd};
 
 use super::element::Element;
 use super::lanes::{Lanes, first_lanes};
-use super::long_sum::{LongSum, PART};
 use super::row_piece::Piece;
 use super::tail::{Place, Stretch, Tail, transform};
 
 /// Rows whose sums are kept at a time. More than these are short ones, which cost little to read
 /// again.
 const MOST_ROWS: usize = 16;
+
+/// Vectors that sums in f32 take. They round after each addition, and the larger they are, the more
+/// of what is added gets lost; so those of the parts of a longer row are added in f64.
+pub(crate) const PART: usize = 128;
+
+/// Whether a row has no more whole vectors than a part.
+#[inline(always)]
+pub(crate) fn is_one_part<S: Simd>(_simd: S, len: usize) -> bool {
+    len < (PART + 1) * S::F32_LANES
+}
 
 /// The sums of a few rows.
 pub(crate) struct RowSums {
@@ -81,6 +90,25 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        // SAFETY: the guarantee of the caller of `RowSums::go_through`.
+        unsafe {
+            if is_one_part(simd, self.first.len) {
+                self.rows::<S, false>(simd);
+            } else {
+                self.rows::<S, true>(simd);
+            }
+        }
+    }
+}
+
+impl<I: Element, E: Element> Through<'_, I, E> {
+    /// `LONG` where a row has several parts.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Tail::apply`].
+    #[inline(always)]
+    unsafe fn rows<S: Simd, const LONG: bool>(self, simd: S) {
         /// Vectors side by side, with a sum of its own for each: additions need not wait for each
         /// other.
         const TILE: usize = 4;
@@ -99,14 +127,15 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
         for (row, sums) in sums.iter_mut().enumerate() {
             let source = source.wrapping_add(row * len);
             let target = target.wrapping_add(row * len);
-            let (mut all_numbers, mut all_squares) = (LongSum::new(simd), LongSum::new(simd));
+            let mut numbers = simd.splat_f32s(0.0);
+            let mut squares = numbers;
+            // Of the parts of a long row.
+            let (mut all_numbers, mut all_squares) = (0.0, 0.0);
             let mut i = 0;
             // SAFETY: every tile lies within the row, which the caller guarantees to be valid.
             unsafe {
-                while i + TILE * lanes <= whole {
-                    let end = whole.min(i + TILE * PART * lanes);
-                    let mut numbers = simd.splat_f32s(0.0);
-                    let mut squares = numbers;
+                loop {
+                    let end = if LONG { whole.min(i + PART * lanes) } else { whole };
                     while i + TILE * lanes <= end {
                         let tile = Lanes::<S, TILE>::load(simd, source.add(i));
                         let tile = transform::<S, E, TILE, false>(&tail.ops, tile, place(row, i));
@@ -119,11 +148,14 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
                         squares = simd.add_f32s(squares, simd.mul_add_e_f32s(d, d, of_tile));
                         i += TILE * lanes;
                     }
-                    all_numbers.add(simd, numbers);
-                    all_squares.add(simd, squares);
+                    if !LONG || i + TILE * lanes > whole {
+                        break;
+                    }
+                    all_numbers += f64::from(simd.reduce_sum_f32s(numbers));
+                    all_squares += f64::from(simd.reduce_sum_f32s(squares));
+                    numbers = simd.splat_f32s(0.0);
+                    squares = numbers;
                 }
-                let mut numbers = simd.splat_f32s(0.0);
-                let mut squares = numbers;
                 while i < whole {
                     let tile = Lanes::<S, 1>::load(simd, source.add(i));
                     let tile = transform::<S, E, 1, false>(&tail.ops, tile, place(row, i));
@@ -144,13 +176,17 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
                     numbers = simd.add_f32s(numbers, x);
                     squares = simd.mul_add_e_f32s(x, x, squares);
                 }
-                all_numbers.add(simd, numbers);
-                all_squares.add(simd, squares);
             }
             // Not through `map`: a closure that is not inlined has no vectors of this width.
-            let numbers = all_numbers.total(simd);
-            let squares = all_squares.total(simd);
-            *sums = Sums { numbers, squares };
+            let numbers = simd.reduce_sum_f32s(numbers);
+            let squares = simd.reduce_sum_f32s(squares);
+            *sums = if LONG {
+                all_numbers += f64::from(numbers);
+                all_squares += f64::from(squares);
+                Sums { numbers: all_numbers as f32, squares: all_squares as f32 }
+            } else {
+                Sums { numbers, squares }
+            };
         }
     }
 }
