@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod listed;
+mod onnxruntime;
 mod processes;
 
 use std::fs::Permissions;
@@ -64,6 +65,16 @@ fn folder(flaws: &[&str]) -> TempDir {
 
 fn load(folder: &Path) -> HardwareCalibration {
     HardwareCalibration::load(folder.join("r.toml")).unwrap()
+}
+
+/// Whether Python has a module, which it must have where the tests are told so.
+fn is_installed(module: &str) -> bool {
+    let import = format!("import {module}");
+    let found = process::Command::new("python3").args(["-c", &import]).output();
+    let is_installed = found.is_ok_and(|output| output.status.success());
+    let is_needed = std::env::var_os("CALIBRATE_NEEDS_ONNXRUNTIME").is_some();
+    assert!(is_installed || !is_needed, "python3 has no {module}");
+    is_installed
 }
 
 /// The private folders of runtimes.
@@ -313,35 +324,6 @@ fn a_clock_that_leaves_out_half_of_one_variant_makes_no_speedup() {
     assert!(record.disturbed.off_processor > Some(record.pairs / 2), "{record:?}");
 }
 
-#[test]
-fn onnx_runtime_is_proved_and_measured() {
-    let installed = process::Command::new("python3").args(["-c", "import onnxruntime"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
-        let is_needed = std::env::var_os("CALIBRATE_NEEDS_ONNXRUNTIME").is_some();
-        assert!(!is_needed, "python3 has no onnxruntime");
-        return;
-    }
-    let folder = folder(&[]);
-    let problems =
-        ["conv_bn_relu/f32/n1.c8.h10.w9.k16.r3.s3.pad1", "attention_head/f32/b1.h2.q16.d8"];
-    let mut command = shortest(folder.path());
-    command.args(["--runtime", "onnxruntime"]);
-    for problem in problems {
-        command.args(["--problem", problem]);
-    }
-    command.assert().success();
-    let calibration = load(folder.path());
-    assert_eq!(calibration.records.len(), problems.len());
-    for record in &calibration.records {
-        assert!(record.verification.fused_error <= record.verification.tolerance);
-        assert!(record.implementation.runtime().is_some_and(|id| id.name() == "onnxruntime"));
-    }
-    // Whether it reorders the image as well depends on the processor.
-    let convolution = &calibration.records[0].fused_kernel;
-    assert!(convolution.contains("Conv") && !convolution.contains("Relu"), "{convolution}");
-    assert_nothing_is_left(folder.path());
-}
-
 /// A runtime on what the shipped ones share, whose fused variant never writes the last row of a buffer
 /// that both keep their result in. The unfused one leaves the right row there.
 const LAST_ROW_IS_OLD: &str = "
@@ -374,10 +356,7 @@ serve(Runtime())
 
 #[test]
 fn a_row_that_is_never_written_to_a_buffer_of_its_own_is_found() {
-    let installed = process::Command::new("python3").args(["-c", "import numpy"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
-        let is_needed = std::env::var_os("CALIBRATE_NEEDS_ONNXRUNTIME").is_some();
-        assert!(!is_needed, "python3 has no numpy");
+    if !is_installed("numpy") {
         return;
     }
     let folder = folder(&[]);
