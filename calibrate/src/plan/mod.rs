@@ -1,5 +1,6 @@
 //! The first stage: from the command line to a list of subjects.
 
+mod controls;
 mod questions;
 mod refusal;
 mod request;
@@ -24,12 +25,13 @@ use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet};
 use crate::units::gibibytes;
 
+pub use controls::controls;
 pub use questions::{Questions, questions};
 pub use refusal::Refusal;
 pub use request::Request;
 pub use shard::{Shard, ShardChoice};
 pub use stable_hash::stable_hash;
-pub use subject::{Comparison, Subject, clocks_of, controls};
+pub use subject::{Comparison, Subject, clocks_of};
 pub use sweep::Sweep;
 
 /// What will be measured.

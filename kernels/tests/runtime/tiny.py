@@ -127,7 +127,8 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
-        return dict(name=NAME, version="1.2", device="cpu", dtypes=[*BYTES], clock="host")
+        dtypes = ["bf16"] if FLAW == "bf16-only" else [*BYTES]
+        return dict(name=NAME, version="1.2", device="cpu", dtypes=dtypes, clock="host")
     if do == "supports":
         hang_if(FLAW == "escapes-at-supports")
         if FLAW == "dies-at-tanh" and problem["ops"][-1]["op"] == "tanh":
