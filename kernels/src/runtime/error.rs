@@ -92,6 +92,33 @@ pub enum RuntimeError {
         /// How many it was given.
         allowed: usize,
     },
+    /// Its runs had more of the processors than its threads can.
+    #[error(
+        "the runs of its {variant} variant took {processors:.1?} of processor time in {elapsed:.1?}, \
+         and it was given {allowed} thread{}: threads that end are counted too",
+        if *.allowed == 1 { "" } else { "s" }
+    )]
+    ProcessorTime {
+        /// Which variant.
+        variant: &'static str,
+        /// What all of its threads had.
+        processors: Duration,
+        /// In how much time.
+        elapsed: Duration,
+        /// How many threads it was given.
+        allowed: usize,
+    },
+    /// It computes in other processes.
+    #[error(
+        "processes that it has started took {others:.1?} of processor time while its runs took \
+         {runs:.1?}; it must compute in its own process, on the threads that it was given"
+    )]
+    OtherProcesses {
+        /// What they had.
+        others: Duration,
+        /// The time of the runs.
+        runs: Duration,
+    },
     /// The tensors cannot be passed to it, or its output not be read.
     #[error("its tensors: {0}")]
     Tensors(#[source] io::Error),

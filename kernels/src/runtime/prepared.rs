@@ -9,6 +9,7 @@ use super::clock::ClockCheck;
 use super::error::RuntimeError;
 use super::message::{Layout, Output, Poison, Run};
 use super::output::OutputFile;
+use super::processor_time::ProcessorTime;
 use super::threads::Threads;
 use crate::backend::{BackendError, Prepared, ThreadCounters, Variant};
 
@@ -31,6 +32,7 @@ pub(super) struct PreparedRuntime<'b> {
 /// The threads of the runtime, which all of its problems share.
 pub(super) struct Watched {
     threads: Threads,
+    processor_time: ProcessorTime,
     /// The time of all runs of the problem.
     runs: Duration,
     /// When that is this long, it is looked at again which threads compute.
@@ -42,20 +44,21 @@ pub(super) struct Watched {
     /// Whether it is known what a message costs the threads where they are now.
     knows_messages: bool,
     /// What was found and could not be said yet.
-    too_many: Option<RuntimeError>,
+    found: Option<RuntimeError>,
 }
 
 impl Watched {
     pub(super) fn of(process: u32) -> Self {
         let (threads, never) = (Threads::of(process), Duration::ZERO);
-        let (suspected, bound, knows_messages, too_many) = (false, 0, false, None);
-        let (runs, next_look) = (never, never);
-        Self { threads, runs, next_look, suspected, bound, knows_messages, too_many }
+        let (suspected, bound, knows_messages, found) = (false, 0, false, None);
+        let (processor_time, runs, next_look) = (ProcessorTime::of(process), never, never);
+        Self { threads, processor_time, runs, next_look, suspected, bound, knows_messages, found }
     }
 
     /// Begins anew, with another problem.
     fn begin(&mut self) {
         self.threads.begin();
+        self.processor_time.begin();
         (self.runs, self.next_look) = (Duration::ZERO, Duration::ZERO);
         (self.suspected, self.bound) = (false, 0);
     }
@@ -63,19 +66,20 @@ impl Watched {
     /// Looks at which threads compute, after runs of twice the time each: for a short time, the host of
     /// a virtual machine can have had a processor. Refuses more threads than the runtime was given at the
     /// second look that finds them, since on a busy machine one that only passes work on can wait for
-    /// a processor for most of a short time. Binds each of them; those that are bound stay where they
-    /// are.
+    /// a processor for most of a short time; and likewise too much processor time. Binds each of them;
+    /// those that are bound stay where they are.
     pub(super) fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
         if self.runs < self.next_look {
             return;
         }
         let Some(busy) = self.threads.busy(self.runs) else { return };
         self.next_look = 2 * self.runs;
+        self.found = self.processor_time.look(allowed, self.runs);
         let found = busy.len();
         let was_suspected = std::mem::replace(&mut self.suspected, found > allowed);
         if found > allowed {
-            let error = RuntimeError::Threads { found, allowed };
-            self.too_many = was_suspected.then_some(error);
+            let error = was_suspected.then_some(RuntimeError::Threads { found, allowed });
+            self.found = error.or(self.found.take());
         } else if let Some(processors) = processors.filter(|_| found > self.bound) {
             self.threads.bind(busy, processors);
             (self.bound, self.knows_messages) = (found, false);
@@ -144,11 +148,11 @@ impl<'b> PreparedRuntime<'b> {
         Ok(Duration::from_nanos(ran.ns))
     }
 
-    /// What the last look at the threads makes necessary: says that more of them compute than may, or
-    /// finds out anew what messages cost them, since they have been bound.
+    /// What the last look at the threads makes necessary: says that more computes than may, or finds
+    /// out anew what messages cost them, since they have been bound.
     fn after_look(&mut self) -> Result<(), BackendError> {
-        let too_many = self.shared.watched.borrow_mut().too_many.take();
-        if let Some(error) = too_many {
+        let found = self.shared.watched.borrow_mut().found.take();
+        if let Some(error) = found {
             return Err(self.shared.error(error));
         }
         if !self.shared.watched.borrow().knows_messages {
@@ -211,9 +215,12 @@ impl Prepared for PreparedRuntime<'_> {
 
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
         self.after_look()?;
+        let before = self.shared.watched.borrow().processor_time.before_runs();
         let began = Instant::now();
         let said = self.ask_to_run(variant, iterations)?;
-        self.count(variant, 1, began.elapsed(), said, Duration::ZERO)?;
+        let passed = began.elapsed();
+        self.shared.watched.borrow_mut().processor_time.count(variant, &before);
+        self.count(variant, 1, passed, said, Duration::ZERO)?;
         // Threads that are found before the samples are not moved in the middle of one.
         self.shared.look();
         Ok(said)
@@ -229,8 +236,10 @@ impl Prepared for PreparedRuntime<'_> {
     ) -> Result<[Duration; 2], BackendError> {
         self.after_look()?;
         let requests = [untimed, iterations].map(|runs| self.request(variant, runs));
+        let before = self.shared.watched.borrow().processor_time.before_runs();
         let began = Instant::now();
         let answers = self.shared.ask_in_a_row(requests.each_ref())?;
+        self.shared.watched.borrow_mut().processor_time.count(variant, &before);
         let [(first, between), (second, behind)] = answers;
         let [first, second] = [first, second].map(|ran| Duration::from_nanos(ran.ns));
         // The second ones may have begun before the first answer was read here, but not before it was

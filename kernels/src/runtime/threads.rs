@@ -6,10 +6,10 @@ use crate::backend::ThreadCounters;
 
 /// The share of the time that a thread computes, or waits for a processor to do so, from which on it
 /// is one of those that compute. Two threads that wait for each other cannot both reach it.
-const BUSY: f64 = 0.7;
+pub(super) const BUSY: f64 = 0.7;
 
 /// Runs of less time together say nothing of how busy a thread is.
-const LONG_ENOUGH: Duration = Duration::from_millis(5);
+pub(super) const LONG_ENOUGH: Duration = Duration::from_millis(5);
 
 /// What messages without a run cost a thread at most: the more, the less is seen of what disturbs.
 const MOST_DELAY: Duration = Duration::from_micros(100);

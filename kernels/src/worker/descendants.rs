@@ -71,31 +71,77 @@ fn send(process: u32, signal: i32) -> io::Result<()> {
 
 /// The descendants of a process that run.
 fn below(ancestor: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let processes = entries.flatten().filter_map(|entry| {
-        let process = entry.file_name().to_str()?.parse().ok()?;
-        let parent = parent_in(&fs::read_to_string(entry.path().join("stat")).ok()?)?;
-        Some((process, parent))
-    });
-    let processes: Vec<(u32, u32)> = processes.collect();
-    let mut found = vec![ancestor];
-    let mut looked_at = 0;
-    while let Some(&parent) = found.get(looked_at) {
-        let children = processes.iter().filter(|(_, its_parent)| *its_parent == parent);
-        found.extend(children.map(|(process, _)| *process));
-        looked_at += 1;
-    }
-    found.split_off(1)
+    let run = all_below(ancestor).into_iter().filter(|process| !process.stat.has_ended);
+    run.map(|process| process.id).collect()
 }
 
-/// The parent of a process by its `/proc/PID/stat`; `None` of one that has ended, and is only waited
-/// for.
-fn parent_in(stat: &str) -> Option<u32> {
-    // The name of the program, which can be anything, is in parentheses.
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut words = after_name.split_ascii_whitespace();
-    let has_ended = matches!(words.next()?, "Z" | "X" | "x");
-    words.next().filter(|_| !has_ended)?.parse().ok()
+/// The processor time of all descendants of a process: of those that run, of those that have ended and
+/// are not waited for yet, and of those that were waited for.
+pub(crate) fn processor_time_below(ancestor: u32) -> Duration {
+    let own = Stat::of(ancestor).map_or(0, |stat| stat.ticks_of_waited);
+    let of_one = |Process { stat, .. }: Process| stat.ticks.saturating_add(stat.ticks_of_waited);
+    let ticks = all_below(ancestor).into_iter().map(of_one).fold(own, u64::saturating_add);
+    // SAFETY: it reads a number of the system.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let per_second = u64::try_from(per_second).unwrap_or_default().max(1);
+    Duration::from_millis(ticks.saturating_mul(1000) / per_second)
+}
+
+/// A process that is there.
+struct Process {
+    id: u32,
+    stat: Stat,
+}
+
+/// The descendants of a process. Those that have ended have none: whoever adopts them is their parent.
+fn all_below(ancestor: u32) -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let processes = entries.flatten().filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        Some(Process { id, stat: Stat::of(id)? })
+    });
+    let mut others: Vec<Process> = processes.collect();
+    let mut found: Vec<Process> = Vec::new();
+    let (mut parent, mut looked_at) = (ancestor, 0);
+    loop {
+        let is_child = |process: &mut Process| process.stat.parent == parent;
+        found.extend(others.extract_if(.., is_child));
+        let Some(next) = found.get(looked_at) else { return found };
+        (parent, looked_at) = (next.id, looked_at + 1);
+    }
+}
+
+/// What is used of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    /// Whether it only waits to be waited for.
+    has_ended: bool,
+    parent: u32,
+    /// Its processor time, in ticks of `sysconf`.
+    ticks: u64,
+    /// That of its children that it has waited for, and of theirs.
+    ticks_of_waited: u64,
+}
+
+impl Stat {
+    fn of(process: u32) -> Option<Self> {
+        Self::read(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        // The name of the program, which can be anything, is in parentheses.
+        let (_, after_name) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+        // Numbered from 3 on in the manual.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let number = |of: usize| field(of)?.parse::<u64>().ok();
+        Some(Self {
+            has_ended: matches!(field(3)?, "Z" | "X" | "x"),
+            parent: field(4)?.parse().ok()?,
+            ticks: number(14)? + number(15)?,
+            ticks_of_waited: number(16)? + number(17)?,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -103,17 +149,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_behind_the_name_whatever_that_is() {
-        for (stat, expected) in [
-            ("12 (sleep) S 7 12 12 0 -1", Some(7)),
-            ("12 (a) S 99 (b) R 7 12", Some(7)),
-            ("12 (sleep) Z 7 12 12", None),
-            ("12 (sleep) S", None),
-            ("12 sleep S 7", None),
-            ("", None),
+    fn the_fields_are_behind_the_name_whatever_that_is() {
+        let rest = "12 12 0 -1 0 7 0 8 0 1 2 30 40 20 0";
+        let stat = |has_ended| Stat { has_ended, parent: 7, ticks: 3, ticks_of_waited: 70 };
+        for (name, state, expected) in [
+            ("(sleep)", "S", Some(stat(false))),
+            ("(a) S 99 (b)", "R", Some(stat(false))),
+            ("(sleep)", "Z", Some(stat(true))),
+            ("sleep", "S", None),
         ] {
-            assert_eq!(parent_in(stat), expected, "{stat}");
+            assert_eq!(Stat::read(&format!("12 {name} {state} 7 {rest}")), expected, "{name}");
         }
+        for short in ["12 (sleep) S", "12 (sleep) S 7 12 12 0 -1", ""] {
+            assert_eq!(Stat::read(short), None, "{short}");
+        }
+    }
+
+    /// A shell that works for two tenths of a second of processor time, and then does something.
+    fn working(then: &str) -> std::process::Child {
+        let works = "while set -- $(cat /proc/$$/stat) && [ ${14} -lt 20 ]; do :; done";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("{works}; {then}")]).spawn().unwrap()
+    }
+
+    #[test]
+    fn the_processor_time_of_children_is_counted_while_they_run_and_once_they_are_waited_for() {
+        let now = || processor_time_below(std::process::id());
+        let time = Duration::from_millis(200);
+        let (before, mut child) = (now(), working("exec sleep 3600"));
+        while now() < before + time {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(now() >= before + time);
+        let before = now();
+        working("exit").wait().unwrap();
+        assert!(now() >= before + time);
     }
 
     #[test]

@@ -59,7 +59,7 @@
 //!   its standard error, which is read all the time and never makes the worker wait.
 
 #[cfg(target_os = "linux")]
-mod descendants;
+pub(crate) mod descendants;
 pub(crate) mod ended;
 mod error;
 mod frame;

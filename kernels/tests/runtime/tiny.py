@@ -84,6 +84,18 @@ def run(state, variant, iterations):
             for _ in range(2):
                 threading.Thread(target=spin, args=(math.inf,), daemon=True).start()
         spin(time.perf_counter() + 0.02)
+    if FLAW == "short-threads":
+        until = time.perf_counter() + 0.02
+        threads = [threading.Thread(target=spin_anywhere, args=(until,)) for _ in range(3)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    if FLAW == "children":
+        if runs == 1:
+            for _ in range(4):
+                start_child(math.inf)
+        time.sleep(0.02)
+    if FLAW == "short-children":
+        [os.waitpid(child, 0) for child in [start_child(0.02) for _ in range(4)]]
     if FLAW == "holds-back":
         spin(time.perf_counter() + 0.002)
     if FLAW == "fast-clock":
@@ -110,6 +122,22 @@ def spin(until):
     block = bytes(1 << 23)
     while time.perf_counter() < until:
         hashlib.sha256(block)  # Without the lock of the interpreter, so that threads do not take turns.
+
+
+def spin_anywhere(until):
+    os.sched_setaffinity(0, range(os.cpu_count()))  # Of this thread only.
+    spin(until)
+
+
+def start_child(seconds):
+    """A process that computes for some seconds of processor time."""
+    child = os.fork()
+    if not child:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        while time.process_time() < seconds:
+            pass
+        os._exit(0)
+    return child
 
 
 def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0, **_):
