@@ -60,26 +60,29 @@ impl Watched {
         self.threads.begin();
         self.processor_time.begin();
         (self.runs, self.next_look) = (Duration::ZERO, Duration::ZERO);
-        (self.suspected, self.bound) = (false, 0);
+        (self.suspected, self.bound, self.found) = (false, 0, None);
     }
 
     /// Looks at which threads compute, after runs of twice the time each: for a short time, the host of
     /// a virtual machine can have had a processor. Refuses more threads than the runtime was given at the
     /// second look that finds them, since on a busy machine one that only passes work on can wait for
-    /// a processor for most of a short time; and likewise too much processor time. Binds each of them;
-    /// those that are bound stay where they are.
+    /// a processor for most of a short time; and likewise too much processor time, which has looks of its
+    /// own. Binds each of them; those that are bound stay where they are.
     pub(super) fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
+        if let Some(error) = self.processor_time.look(allowed, self.runs) {
+            self.found.get_or_insert(error);
+        }
         if self.runs < self.next_look {
             return;
         }
         let Some(busy) = self.threads.busy(self.runs) else { return };
         self.next_look = 2 * self.runs;
-        self.found = self.processor_time.look(allowed, self.runs);
         let found = busy.len();
         let was_suspected = std::mem::replace(&mut self.suspected, found > allowed);
         if found > allowed {
-            let error = was_suspected.then_some(RuntimeError::Threads { found, allowed });
-            self.found = error.or(self.found.take());
+            if was_suspected {
+                self.found.get_or_insert(RuntimeError::Threads { found, allowed });
+            }
         } else if let Some(processors) = processors.filter(|_| found > self.bound) {
             self.threads.bind(busy, processors);
             (self.bound, self.knows_messages) = (found, false);
@@ -148,13 +151,16 @@ impl<'b> PreparedRuntime<'b> {
         Ok(Duration::from_nanos(ran.ns))
     }
 
+    /// Says that more computes than may, where the last look found that.
+    fn say_what_was_found(&self) -> Result<(), BackendError> {
+        let found = self.shared.watched.borrow_mut().found.take();
+        found.map_or(Ok(()), |error| Err(self.shared.error(error)))
+    }
+
     /// What the last look at the threads makes necessary: says that more computes than may, or finds
     /// out anew what messages cost them, since they have been bound.
     fn after_look(&mut self) -> Result<(), BackendError> {
-        let found = self.shared.watched.borrow_mut().found.take();
-        if let Some(error) = found {
-            return Err(self.shared.error(error));
-        }
+        self.say_what_was_found()?;
         if !self.shared.watched.borrow().knows_messages {
             self.message()?;
         }
@@ -203,6 +209,8 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     fn poison(&mut self) -> Result<(), BackendError> {
+        // Behind the last samples no run follows at which it would be said.
+        self.say_what_was_found()?;
         self.shared.ask(&Poison { id: self.id })?;
         // What a run left would pass for the result of the next one.
         let left = self.output()?.into_iter().filter(|number| !number.is_nan()).count();

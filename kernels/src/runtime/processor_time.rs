@@ -8,12 +8,15 @@ use super::threads::{BUSY, LONG_ENOUGH};
 use crate::backend::Variant;
 use crate::cpu::processor_time_of;
 
-/// The system brings the clock of a running thread up to date this often at worst, where its ticks are
-/// 4 ms apart, with some more to spare. A thread may be running at either end of a run.
-const LAG: Duration = Duration::from_millis(8);
+/// The system brings the clock of a running thread up to date this often. A thread that spins may be
+/// running at either end of a run.
+const TICK: Duration = Duration::from_millis(4);
 
 /// The share of the time of all runs that other processes may compute.
 const SHARE_OF_OTHERS: f64 = 0.3;
+
+/// By how much the time of all runs grows until the next look.
+const NEXT_LOOK: f64 = 1.25;
 
 /// Runs of less time together say nothing of other processes, whose time is counted in hundredths of
 /// a second.
@@ -28,6 +31,8 @@ pub(super) struct ProcessorTime {
     others: Duration,
     /// Whether they had taken too much at the last look.
     suspects_others: bool,
+    /// When the runs take this long together, it is looked at again.
+    next_look: Duration,
 }
 
 /// What the runs of a variant took.
@@ -48,8 +53,8 @@ pub(super) struct Before {
 
 impl ProcessorTime {
     pub(super) fn of(process: u32) -> Self {
-        let (variants, others) = (Default::default(), Duration::ZERO);
-        Self { process, variants, others, suspects_others: false }
+        let (others, next_look) = (Duration::ZERO, LONG_ENOUGH);
+        Self { process, variants: Default::default(), others, suspects_others: false, next_look }
     }
 
     /// Begins anew, with another problem.
@@ -79,9 +84,14 @@ impl ProcessorTime {
         }
     }
 
-    /// What is wrong with the runs of a problem, which took this long together. Twice in a row, since
-    /// anything can happen once.
+    /// What is wrong with the runs of a problem, which took this long together, when it is time to look.
+    /// Twice in a row, since anything can happen once; and more often than at the threads, since a
+    /// process of a quick run has a third of a second of runs.
     pub(super) fn look(&mut self, allowed: usize, runs: Duration) -> Option<RuntimeError> {
+        if runs < self.next_look {
+            return None;
+        }
+        self.next_look = runs.mul_f64(NEXT_LOOK);
         let others = if runs < LONG_ENOUGH_FOR_OTHERS {
             Duration::ZERO
         } else {
@@ -114,9 +124,14 @@ impl Taken {
         if elapsed < LONG_ENOUGH {
             return None;
         }
-        // Whether a clock is brought up to date in a run or not is chance, which adds up as such.
-        let lag = LAG.mul_f64(allowed as f64 * f64::from(runs).sqrt());
-        let is_too_much = processors > elapsed.mul_f64(allowed as f64 + BUSY) + lag;
+        // Whether a clock is brought up to date in a run or before it is chance: three times the
+        // deviation of a sum of differences between two parts of a tick, or of whole ticks in shorter
+        // runs.
+        let ticks = elapsed.as_secs_f64() / TICK.as_secs_f64();
+        let deviation = TICK.mul_f64((f64::from(runs) / 6.0).min(ticks).sqrt());
+        let threads = allowed as f64;
+        let more = elapsed.mul_f64(BUSY).max(deviation.mul_f64(3.0 * threads));
+        let is_too_much = processors > elapsed.mul_f64(threads) + more;
         let was_suspected = std::mem::replace(&mut self.suspected, is_too_much);
         let error =
             RuntimeError::ProcessorTime { variant: variant.name(), processors, elapsed, allowed };
@@ -154,15 +169,22 @@ mod tests {
         Duration::from_millis(time)
     }
 
+    /// Of a process that does not exist, so that it has started none.
+    fn without_others() -> ProcessorTime {
+        ProcessorTime::of(u32::MAX)
+    }
+
     /// What is said at each of some looks, before which a variant had runs of this time.
     fn looks<const COUNT: usize>(
         allowed: usize,
         runs: [(u64, u64); COUNT],
     ) -> [Option<String>; COUNT] {
-        let mut time = ProcessorTime::of(std::process::id());
+        let mut time = without_others();
+        let mut all = Duration::ZERO;
         runs.map(|(elapsed, processors)| {
             time.of_variant(Variant::Fused).add(ms(elapsed), ms(processors));
-            time.look(allowed, Duration::ZERO).map(|error| error.to_string())
+            all += ms(elapsed);
+            time.look(allowed, all.max(LONG_ENOUGH)).map(|error| error.to_string())
         })
     }
 
@@ -184,9 +206,9 @@ mod tests {
         for (allowed, runs) in [
             (1, [(100, 165), (100, 165)]),
             (16, [(100, 1640), (100, 1640)]),
-            // A tick in each run, of each thread, that was not counted before.
+            // A part of a tick in each run, of each thread, that was not counted before.
             (1, [(6, 10), (6, 10)]),
-            (16, [(6, 160), (6, 160)]),
+            (16, [(6, 170), (6, 170)]),
             // Too short to tell, and too much only once.
             (1, [(2, 80), (2, 80)]),
             (1, [(100, 200), (900, 900)]),
@@ -198,17 +220,18 @@ mod tests {
     /// What is right in one variant does not excuse the other.
     #[test]
     fn variants_are_judged_by_themselves() {
-        let mut time = ProcessorTime::of(std::process::id());
+        let mut time = without_others();
         for (look, is_found) in [(1, false), (2, true)] {
             time.of_variant(Variant::Fused).add(ms(900), ms(900));
             time.of_variant(Variant::Unfused).add(ms(100), ms(200));
-            assert_eq!(time.look(1, Duration::ZERO).is_some(), is_found, "{look}");
+            assert_eq!(time.look(1, ms(1000 * look)).is_some(), is_found, "{look}");
+            assert!(time.look(1, ms(1100 * look)).is_none(), "it is not time to look again");
         }
     }
 
     #[test]
     fn other_processes_may_do_little() {
-        let mut time = ProcessorTime::of(std::process::id());
+        let mut time = without_others();
         let mut look =
             |others, runs| time.look_at_others(ms(others), ms(runs)).map(|error| error.to_string());
         assert_eq!(look(29, 100), None);
