@@ -218,7 +218,8 @@ fn sides_within(args: &CompareArgs, path: &Path, by: CompareBy) -> anyhow::Resul
     {
         return Err(UsageError(format!(
             "{name} has targets that differ in more than that, such as {first} and {other}; choose \
-             with --a what they have in common"
+             with --a what they have in common, such as --a {}",
+            parts_unlike(&rest(first), &rest(other))
         ))
         .into());
     }
@@ -232,6 +233,19 @@ fn sides_within(args: &CompareArgs, path: &Path, by: CompareBy) -> anyhow::Resul
         Side::of(letter(index), name.clone(), &calibration, *target)
     };
     Ok(found.iter().enumerate().map(side).collect())
+}
+
+/// The parts of a target that another one has differently, as `--a` reads them.
+fn parts_unlike(target: &SideTarget, other: &SideTarget) -> String {
+    let parts = |one: &SideTarget| {
+        let SideTarget { backend, threads, clock, dtype, implementation } = one;
+        let threads = threads.map(|threads| threads.to_string()).unwrap_or_default();
+        let [backend, clock] = [backend.to_string(), clock.to_string()];
+        [backend, threads, clock, dtype.to_string(), implementation.to_string()]
+    };
+    let pairs = parts(target).into_iter().zip(parts(other));
+    let unlike = pairs.filter(|(one, other)| one != other && !one.is_empty());
+    unlike.map(|(one, _)| one).collect::<Vec<_>>().join("/")
 }
 
 /// The side that the others are compared with, and the others.

@@ -7,6 +7,7 @@ use fusion_cost_model::{Backend, CacheState, Clock, FusionCostModel, Implementat
 
 use crate::cli::TargetArgs;
 use crate::exit::UsageError;
+use crate::runtimes;
 
 /// The target that was asked for. What was not said is what all of the file's targets have in common.
 ///
@@ -114,7 +115,12 @@ pub(super) fn options(target: Target) -> String {
         Clock::Host => format!(" --threads {threads}"),
         clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
     };
-    let runtime = implementation.runtime().map(|id| format!(" --runtime {}", id.name()));
+    let known = runtimes::names();
+    let runtime = implementation.runtime().map(|id| {
+        let is_built_in = known.iter().any(|name| name == id.name());
+        // Where the file of another one lies is nobody's knowledge.
+        format!(" --runtime {}", if is_built_in { id.name() } else { "FILE" })
+    });
     on + &runtime.unwrap_or_default()
         + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
 }

@@ -178,7 +178,7 @@ fn the_commands_for_what_is_missing_measure_the_same_kernels_and_are_for_a_shell
     std::fs::write(folder.path().join("my e.toml"), of_a_runtime(EXAMPLE)).unwrap();
     let args = ["workload", "my tiny.toml", "--profile", "my e.toml", "--missing"];
     let text = stdout(&mut calibrate(folder.path(), &args));
-    let options = "--threads 2 --runtime other";
+    let options = "--threads 2 --runtime FILE";
     for expected in [
         format!("\ncalibrate --for 'my tiny.toml' --profile 'my e.toml' {options}\n"),
         format!("\ncalibrate {options} --output missing.toml \\\n"),
