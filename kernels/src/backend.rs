@@ -85,6 +85,9 @@ pub enum BackendError {
     /// Something that can be installed is not there.
     #[error(transparent)]
     NotInstalled(Box<dyn std::error::Error + Send + Sync>),
+    /// A runtime does not run a problem, as it finds out when it is to prepare it.
+    #[error(transparent)]
+    Unsupported(Unsupported),
     /// The device, or its driver or compiler, does not do what it should.
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
@@ -113,6 +116,7 @@ impl BackendError {
         match self {
             Self::Kernels { failure, .. } => Some(*failure),
             Self::NotInstalled(_)
+            | Self::Unsupported(_)
             | Self::Device(_)
             | Self::Memory { .. }
             | Self::Threads { .. } => None,

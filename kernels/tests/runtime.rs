@@ -206,6 +206,18 @@ fn each_flaw_has_its_reason_where_runs_follow_each_other() {
 }
 
 #[test]
+fn unknown_names_of_dtypes_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::start(&program(folder.path(), "other-names"), 1, false).unwrap();
+    let refused = runtime.requirements(&problem(), setup()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "tiny does not run it: it does not compute in f32; of its `dtypes`, [\"float32\"] are unknown, \
+         and f32, bf16, f16 are known"
+    );
+}
+
+#[test]
 fn other_processes_that_compute_are_found() {
     for run in [RUN, RUN_BEHIND] {
         let reasons = ["children", "short-children"]

@@ -134,6 +134,7 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
             State::Wrong(reason)
             | State::Hung(reason)
             | State::Broken(_, reason)
+            | State::Unsupported(reason)
             | State::Failed(reason) => format!("{subject}: {reason}"),
             State::NoKernels => format!("{subject}: the backend has no kernels for it"),
             State::Unfinished if processes.is_empty() => {

@@ -31,6 +31,8 @@ pub enum State {
     Failed(String),
     /// The backend has no kernels for it.
     NoKernels,
+    /// A runtime does not run it, as it says when it is to prepare it.
+    Unsupported(String),
 }
 
 impl State {
@@ -51,7 +53,7 @@ impl State {
             Self::Hung(reason) => Some((Some(KernelFailure::Hung), reason)),
             Self::Broken(failure, reason) => Some((Some(*failure), reason)),
             Self::Failed(reason) => Some((None, reason)),
-            Self::Unfinished | Self::Finished | Self::NoKernels => None,
+            Self::Unfinished | Self::Finished | Self::NoKernels | Self::Unsupported(_) => None,
         }
     }
 }

@@ -209,7 +209,8 @@ pub fn why_unusable(choice: &RuntimeChoice, reason: &NoAnswer) -> String {
         install.map(|how| format!("; to install what it needs: {how}")).unwrap_or_default();
     let reason = reason.to_string();
     let reason = reason.strip_prefix(&format!("{}: ", choice.name)).unwrap_or(&reason);
-    format!("{reason}{advice}")
+    let missing = choice.missing_files().map(|what| format!("; {what}")).unwrap_or_default();
+    format!("{reason}{missing}{advice}")
 }
 
 fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {

@@ -125,6 +125,19 @@ impl RuntimeChoice {
         self.definition().ok()?.install
     }
 
+    /// What its command may mean by words that look like files and are none.
+    #[must_use]
+    pub fn missing_files(&self) -> Option<String> {
+        let folder = folder_of(self.file.as_ref()?);
+        let words = self.definition().ok()?.command;
+        let is_missing = |word: &&String| is_like_a_file(word) && !folder.join(word).exists();
+        let missing: Vec<String> =
+            words.iter().skip(1).filter(is_missing).map(|word| format!("`{word}`")).collect();
+        let place = folder.display();
+        (!missing.is_empty())
+            .then(|| format!("there is no {} in {place}", missing.join(" and no ")))
+    }
+
     fn definition(&self) -> anyhow::Result<Definition> {
         let (text, place) = match &self.file {
             Some(file) => (read(file)?, file.display().to_string()),
@@ -162,6 +175,12 @@ impl RuntimeChoice {
 
 fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new("/"))
+}
+
+/// Whether a word is no option, and ends like the name of a file.
+fn is_like_a_file(word: &str) -> bool {
+    let ending = Path::new(word).extension().and_then(std::ffi::OsStr::to_str);
+    !word.starts_with('-') && ending.is_some_and(|it| it.starts_with(|c: char| c.is_alphabetic()))
 }
 
 /// The words of a command, where those that are files in a folder have it before them.
@@ -227,6 +246,24 @@ mod tests {
         }
         let message = format!("{:#}", RuntimeChoice::find("pytroch").unwrap_err());
         assert!(message.contains("did you mean `pytorch`?"), "{message}");
+    }
+
+    #[test]
+    fn words_that_look_like_files_and_are_none_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let toml = folder.path().join("mine.toml");
+        fs::write(folder.path().join("there.py"), "").unwrap();
+        let missing = |words: &str| {
+            let text = format!(
+                "kind = \"runtime\"\nschema_version = 1\nname = \"mine\"\ncommand = [{words}]"
+            );
+            fs::write(&toml, text).unwrap();
+            RuntimeChoice::find(toml.to_str().unwrap()).unwrap().missing_files()
+        };
+        assert_eq!(missing(r#""a.out", "there.py", "-x.y", "1.5", "fast""#), None);
+        let expected = format!("there is no `no.py` in {}", folder.path().display());
+        assert_eq!(missing(r#""python3", "no.py", "there.py""#), Some(expected));
+        assert_eq!(RuntimeChoice::find("numpy").unwrap().missing_files(), None);
     }
 
     #[cfg(unix)]

@@ -171,6 +171,11 @@ impl Device {
             "{name}: its clock is {}; on a CPU it must be host",
             said.clock
         );
+        anyhow::ensure!(
+            said.device == Backend::Cpu.name(),
+            "{name}: its device is {}; runtimes are asked for cpu only",
+            said.device
+        );
         let id = RuntimeId::new(&said.name, &said.version)?;
         Ok(RuntimeUsed {
             implementation: Implementation::Runtime(id),

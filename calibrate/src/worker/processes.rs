@@ -22,6 +22,9 @@ pub enum NoAnswer {
     /// The device is not there, and why.
     #[error("{0}")]
     NoDevice(String),
+    /// A runtime does not run the problem, and why.
+    #[error("{0}")]
+    Unsupported(String),
     /// It could not be done, and why.
     #[error("{0}")]
     Failed(String),
@@ -63,6 +66,7 @@ impl NoAnswer {
             Self::Crashed(_) => Some(KernelFailure::Crash),
             Self::NotStarted(_)
             | Self::NoDevice(_)
+            | Self::Unsupported(_)
             | Self::Failed(_)
             | Self::Stopped
             | Self::TimeUp => None,
@@ -74,6 +78,7 @@ impl From<Failure> for NoAnswer {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::NoDevice(why) => Self::NoDevice(why),
+            Failure::Unsupported(why) => Self::Unsupported(why),
             Failure::Failed(why) => Self::Failed(why),
             Failure::Kernels(failure, reason) => Self::Kernels { failure, reason },
         }

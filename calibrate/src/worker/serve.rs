@@ -86,9 +86,10 @@ fn on_device<T: Task>(
         leave_after(time_left);
     }
     let mut opened = open(&device, task.implementation())?;
-    does(&mut opened, &task).map_err(|error| match error.of_kernels() {
-        Some(failure) => Failure::Kernels(failure, error.to_string()),
-        None => Failure::Failed(error.to_string()),
+    does(&mut opened, &task).map_err(|error| match (error.of_kernels(), &error) {
+        (Some(failure), _) => Failure::Kernels(failure, error.to_string()),
+        (None, BackendError::Unsupported(reason)) => Failure::Unsupported(reason.to_string()),
+        (None, _) => Failure::Failed(error.to_string()),
     })
 }
 

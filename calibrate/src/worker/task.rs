@@ -58,6 +58,8 @@ pub(super) enum Failure {
     NoDevice(String),
     /// Kernels failed, and how.
     Kernels(KernelFailure, String),
+    /// A runtime does not run the problem, and why.
+    Unsupported(String),
     /// Something else, and why.
     Failed(String),
 }

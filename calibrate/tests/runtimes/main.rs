@@ -9,6 +9,7 @@ mod controls;
 mod listed;
 mod onnxruntime;
 mod processes;
+mod words;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

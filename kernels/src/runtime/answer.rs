@@ -9,27 +9,74 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::error::RuntimeError;
+use super::message::{Hello, Prepare, Request as _, Supports};
 
 /// Characters of an answer that cannot be read which an error shows.
 const SHOWN: usize = 60;
+
+/// Characters of what a runtime says in its own words that are kept.
+const MOST_WORDS: usize = 500;
+
+/// Characters of a version at most.
+const MOST_OF_VERSION: usize = 100;
 
 /// What a runtime says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Introduction {
     /// Its name: that of the file which describes it.
+    #[serde(deserialize_with = "short")]
     pub name: String,
     /// The version of what its kernels come from.
+    #[serde(deserialize_with = "version")]
     pub version: String,
     /// The device that it runs on.
+    #[serde(deserialize_with = "short")]
     pub device: String,
     /// The dtypes that it computes in.
+    #[serde(deserialize_with = "short_list")]
     pub dtypes: Vec<String>,
     /// What its times begin and end with: `host`.
+    #[serde(deserialize_with = "short")]
     pub clock: String,
     /// How it is set up.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "options")]
     pub options: BTreeMap<String, String>,
+}
+
+/// A version, which becomes a part of names.
+fn version<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
+    let version = String::deserialize(text)?;
+    let length = version.chars().count();
+    if length > MOST_OF_VERSION {
+        let text = format!("its version has {length} characters, and {MOST_OF_VERSION} at most");
+        return Err(D::Error::custom(text));
+    }
+    if version.chars().any(char::is_control) {
+        return Err(D::Error::custom("its version has control characters"));
+    }
+    Ok(version)
+}
+
+fn short<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
+    String::deserialize(text).map(cut)
+}
+
+fn short_list<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<String>::deserialize(list)?.into_iter().map(cut).collect())
+}
+
+fn options<'de, D: Deserializer<'de>>(map: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let options = BTreeMap::<String, String>::deserialize(map)?;
+    Ok(options.into_iter().map(|(name, value)| (cut(name), cut(value))).collect())
+}
+
+/// The beginning of words that may have no end.
+fn cut(words: String) -> String {
+    match words.char_indices().nth(MOST_WORDS) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
 }
 
 /// What was made ready.
@@ -153,7 +200,7 @@ pub fn read<A: DeserializeOwned>(
 ) -> Result<A, RuntimeError> {
     let unreadable = |reason: String| RuntimeError::Unreadable {
         step,
-        reason,
+        reason: cut(reason),
         shown: String::from_utf8_lossy(line).chars().take(SHOWN).collect(),
     };
     let Unambiguous(answer) =
@@ -174,16 +221,79 @@ pub fn read<A: DeserializeOwned>(
         };
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let text = lines.collect::<Vec<_>>().join("; ");
-        Some(if text.is_empty() { "it does not say why".to_owned() } else { text })
+        Some(if text.is_empty() { "it does not say why".to_owned() } else { cut(text) })
+    };
+    let out_of_place = |word: &str, steps: &str, reason: String| RuntimeError::Failed {
+        step,
+        reason: format!("it answers `{word}`, as it can to {steps} only: {reason}"),
     };
     if let Some(reason) = word("error") {
         return Err(RuntimeError::Failed { step, reason });
     }
     if let Some(reason) = word("unsupported") {
-        return Err(RuntimeError::Unsupported(reason));
+        return Err(match step {
+            Supports::NAME | Prepare::NAME => RuntimeError::Unsupported(reason),
+            _ => out_of_place("unsupported", "`supports` and `prepare`", reason),
+        });
     }
     if let Some(reason) = word("missing") {
-        return Err(RuntimeError::Missing(reason));
+        return Err(match step {
+            Hello::NAME => RuntimeError::Missing(reason),
+            _ => out_of_place("missing", "`hello`", reason),
+        });
     }
     serde_json::from_value(Value::Object(answer)).map_err(|error| unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error<A: DeserializeOwned>(line: &str, step: &'static str) -> String {
+        read::<A>(line.as_bytes(), step, 1)
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn words_have_an_end() {
+        let long = "é".repeat(900_000);
+        let kept = format!("{}…", "é".repeat(MOST_WORDS));
+        for (key, step) in [("error", "run"), ("unsupported", "supports"), ("missing", "hello")] {
+            let found = error::<Done>(&format!(r#"{{"n": 1, "{key}": "{long}"}}"#), step);
+            assert!(found.ends_with(&kept), "{key}");
+        }
+        let found = error::<Done>(&format!(r#"{{"n": 1, "{long}": 2}}"#), "layout");
+        assert!(found.chars().count() < 2 * MOST_WORDS);
+        let hello = |version: &str, option: &str| {
+            format!(
+                r#"{{"n": 1, "name": "a", "version": "{version}", "device": "cpu", "dtypes": [],
+                "clock": "host", "options": {{"a": "{option}"}}}}"#
+            )
+        };
+        let said: Introduction = read(hello("1.2", &long).as_bytes(), "hello", 1).unwrap();
+        assert_eq!((said.version.as_str(), &said.options["a"]), ("1.2", &kept));
+        let found = error::<Introduction>(&hello(&long, ""), "hello");
+        assert!(found.contains("its version has 900000 characters, and 100 at most"), "{found}");
+        let found = error::<Introduction>(&hello(r"1\u001b[31m", ""), "hello");
+        assert!(found.contains("its version has control characters"), "{found}");
+    }
+
+    #[test]
+    fn what_is_not_run_is_said_where_it_is_asked() {
+        for step in ["supports", "prepare"] {
+            assert_eq!(error::<Done>(r#"{"n": 1, "unsupported": "no add"}"#, step), "no add");
+        }
+        for (word, step, steps) in [
+            ("unsupported", "run", "`supports` and `prepare`"),
+            ("unsupported", "hello", "`supports` and `prepare`"),
+            ("missing", "output", "`hello`"),
+            ("missing", "prepare", "`hello`"),
+        ] {
+            let expected =
+                format!("its `{step}` failed: it answers `{word}`, as it can to {steps} only: no");
+            let line = format!(r#"{{"n": 1, "{word}": "no"}}"#);
+            assert_eq!(error::<Done>(&line, step), expected);
+        }
+    }
 }

@@ -78,6 +78,10 @@ impl Shared {
     }
 
     pub(super) fn error(&self, error: RuntimeError) -> BackendError {
+        if let RuntimeError::Unsupported(reason) = error {
+            let name = self.name.clone();
+            return BackendError::Unsupported(Unsupported::Runtime { name, reason });
+        }
         let has_crashed = matches!(error, RuntimeError::Ended { .. });
         let source = format!("{}: {error}", self.name).into();
         if has_crashed {
@@ -177,9 +181,21 @@ impl Runtime {
             return no(format!("runtimes are not measured in {dtype}"));
         }
         if !self.introduction.dtypes.iter().any(|one| one == dtype.name()) {
-            return no(format!("it does not compute in {dtype}"));
+            return no(format!("it does not compute in {dtype}{}", self.unknown_dtypes()));
         }
         Ok(())
+    }
+
+    /// What to say of the dtypes that it names and nobody knows.
+    fn unknown_dtypes(&self) -> String {
+        let is_unknown = |name: &&String| !DTYPES.iter().any(|known| known.name() == name.as_str());
+        let unknown: Vec<&str> =
+            self.introduction.dtypes.iter().filter(is_unknown).map(String::as_str).collect();
+        if unknown.is_empty() {
+            return String::new();
+        }
+        let known = DTYPES.map(|dtype| dtype.name()).join(", ");
+        format!("; of its `dtypes`, {unknown:?} are unknown, and {known} are known")
     }
 
     /// Starts it anew if it has ended, so that a problem at which it does so costs no other one.

@@ -155,8 +155,9 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
-        dtypes = ["bf16"] if FLAW == "bf16-only" else [*BYTES]
-        return dict(name=NAME, version="1.2", device="cpu", dtypes=dtypes, clock="host")
+        dtypes = {"bf16-only": ["bf16"], "other-names": ["float32", "bf16"]}.get(FLAW, [*BYTES])
+        device = "cuda" if FLAW == "other-device" else "cpu"
+        return dict(name=NAME, version="1.2", device=device, dtypes=dtypes, clock="host")
     if do == "supports":
         hang_if(FLAW == "escapes-at-supports")
         if FLAW == "dies-at-tanh" and problem["ops"][-1]["op"] == "tanh":
@@ -166,6 +167,8 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
     if do == "prepare":
         if FLAW == "refuses":
             return {"error": "no kernels today"}
+        if FLAW == "finds-none":
+            return {"unsupported": "no kernels today"}
         prepare(problems.setdefault(id, {}), problem, files, output)
         names = [op["op"] for op in problem["ops"]]
         fused = [] if FLAW == "no-kernels" else ["+".join(names)]

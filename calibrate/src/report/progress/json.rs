@@ -196,6 +196,7 @@ impl<W: Write> Observer for ProgressLines<W> {
             State::Hung(reason) => ("hung", Some(&reason[..])),
             State::Broken(_, reason) | State::Failed(reason) => ("failed", Some(&reason[..])),
             State::NoKernels => ("no-kernels", None),
+            State::Unsupported(reason) => ("no-kernels", Some(&reason[..])),
             State::Finished | State::Unfinished => match &after {
                 Some(wrong) => ("wrong", Some(&wrong[..])),
                 None => ("finished", None),

@@ -213,6 +213,7 @@ impl<W: Write> Observer for Progress<W> {
                 let change = self.baseline.as_ref().map(|one| one.in_words(subject, estimate));
                 (in_words(subject, estimate) + &change.unwrap_or_default(), None)
             }
+            (State::Unsupported(reason), _) => (format!("skipped, since {reason}"), None),
             _ => ("no kernels".to_owned(), None),
         };
         if self.bar.is_none() {

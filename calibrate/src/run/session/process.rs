@@ -92,6 +92,10 @@ impl Session<'_> {
                     }
                     continue;
                 }
+                Err(NoAnswer::Unsupported(reason)) => {
+                    self.measured[index].state = State::Unsupported(reason);
+                    break;
+                }
                 Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
                 Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
                 Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
