@@ -85,8 +85,8 @@ def run(state, variant, iterations):
                 threading.Thread(target=spin, args=(math.inf,), daemon=True).start()
         spin(time.perf_counter() + 0.02)
     if FLAW == "short-threads":
-        until = time.perf_counter() + 0.02
-        threads = [threading.Thread(target=spin_anywhere, args=(until,)) for _ in range(3)]
+        until = time.perf_counter() + 0.05
+        threads = [threading.Thread(target=spin_elsewhere, args=(index, until)) for index in range(3)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
     if FLAW == "children":
@@ -119,13 +119,16 @@ def run(state, variant, iterations):
 def spin(until):
     import hashlib
 
-    block = bytes(1 << 23)
+    block = bytes(1 << 20)
     while time.perf_counter() < until:
         hashlib.sha256(block)  # Without the lock of the interpreter, so that threads do not take turns.
 
 
-def spin_anywhere(until):
+def spin_elsewhere(index, until):
+    """Spins on one of all processors. Whoever may only go there stays where it is for a while."""
     os.sched_setaffinity(0, range(os.cpu_count()))  # Of this thread only.
+    places = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {places[index % len(places)]})
     spin(until)
 
 
