@@ -1,13 +1,13 @@
-"""ONNX Runtime on the CPU: an optimised model for each op, against one optimised model of the whole chain.
-Both are as fast as users get them, so that the difference is what is fused across ops."""
+"""ONNX Runtime on the CPU: an optimised model for each op, against one optimised model of the chain. Both
+are as fast as users get them, so that the difference is what is fused across ops."""
 
 import os
 
 import onnx_chain
 from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
 
-# It would write to the cache folder of the user and look up the name of a host. It reads this when it is
-# imported.
+# It would write to the cache folder of the user and look up the name of a host. It reads this when it
+# is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 

@@ -61,8 +61,8 @@ fn of_cpu(subjects: &[Subject]) -> anyhow::Result<Vec<Problem>> {
     measured.flat_map(|(_, texts)| texts).map(|text| Ok(text.parse()?)).collect()
 }
 
-/// For a runtime, which need not run any problem but those that it is measured in: of each family the
-/// chains with the least and the median work. The single ops are measured against copies anyway.
+/// For a runtime, which need not run any problem but those that it is measured in: of each family
+/// the chains with the least and the median work. The single ops are measured against copies anyway.
 fn of_runtime(subjects: &[Subject], (clock, whose): (Clock, Implementation)) -> Vec<Problem> {
     let is_its = |one: &&Subject| {
         (one.clock, one.implementation) == (clock, whose) && !one.problem.chain().is_single()

@@ -9,8 +9,9 @@
 //! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`,
 //! and `interpreter` says which one a script lacks. `prepared` makes a problem of it that can be run,
 //! whose result comes in an `output` file. `clock` holds its times against those that went by here,
-//! `threads` reads what the system counts for its threads, `processor_time` what all of them and other
-//! processes had of the processors, and `aside` keeps the thread that measures out of their way. docs/adding-a-runtime.md is the protocol.
+//! `threads` reads what the system counts for its threads, `processor_time` what these and other
+//! processes had of the processors, and `aside` keeps the thread that measures out of their way.
+//! docs/adding-a-runtime.md is the protocol.
 
 pub mod answer;
 mod aside;

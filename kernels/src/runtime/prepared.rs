@@ -66,8 +66,8 @@ impl Watched {
     /// Looks at which threads compute, after runs of twice the time each: for a short time, the host of
     /// a virtual machine can have had a processor. Refuses more threads than the runtime was given at the
     /// second look that finds them, since on a busy machine one that only passes work on can wait for
-    /// a processor for most of a short time; and likewise too much processor time, which has looks of its
-    /// own. Binds each of them; those that are bound stay where they are.
+    /// a processor for most of a short time; and likewise too much processor time, which has looks of
+    /// its own. Binds each of them; those that are bound stay where they are.
     pub(super) fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
         if let Some(error) = self.processor_time.look(allowed, self.runs) {
             self.found.get_or_insert(error);
@@ -157,8 +157,8 @@ impl<'b> PreparedRuntime<'b> {
         found.map_or(Ok(()), |error| Err(self.shared.error(error)))
     }
 
-    /// What the last look at the threads makes necessary: says that more computes than may, or finds
-    /// out anew what messages cost them, since they have been bound.
+    /// What the last look at the threads makes necessary: says that more computes than may, or
+    /// finds out anew what messages cost them, since they have been bound.
     fn after_look(&mut self) -> Result<(), BackendError> {
         self.say_what_was_found()?;
         if !self.shared.watched.borrow().knows_messages {

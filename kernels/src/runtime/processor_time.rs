@@ -1,5 +1,5 @@
-//! The processor time of all that computes for a runtime: of threads that end before anybody looks at
-//! them, and of other processes that it has started.
+//! The processor time of all that computes for a runtime: of threads that end before anybody looks
+//! at them, and of other processes that it has started.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use super::threads::{BUSY, LONG_ENOUGH};
 use crate::backend::Variant;
 use crate::cpu::processor_time_of;
 
-/// The system brings the clock of a running thread up to date this often. A thread that spins may be
-/// running at either end of a run.
+/// The system brings the clock of a running thread up to date this often. A thread that spins may
+/// be running at either end of a run.
 const TICK: Duration = Duration::from_millis(4);
 
 /// The share of the time of all runs that other processes may compute.
@@ -18,8 +18,8 @@ const SHARE_OF_OTHERS: f64 = 0.3;
 /// By how much the time of all runs grows until the next look.
 const NEXT_LOOK: f64 = 1.25;
 
-/// Runs of less time together say nothing of other processes, whose time is counted in hundredths of
-/// a second.
+/// Runs of less time together say nothing of other processes, whose time is counted in hundredths
+/// of a second.
 const LONG_ENOUGH_FOR_OTHERS: Duration = Duration::from_millis(100);
 
 /// The processor time of all that computes for a runtime, in the runs of a problem.
@@ -84,9 +84,9 @@ impl ProcessorTime {
         }
     }
 
-    /// What is wrong with the runs of a problem, which took this long together, when it is time to look.
-    /// Twice in a row, since anything can happen once; and more often than at the threads, since a
-    /// process of a quick run has a third of a second of runs.
+    /// What is wrong with the runs of a problem, which took this long together, when it is time to
+    /// look. Twice in a row, since anything can happen once; and more often than at the threads, since
+    /// a process of a quick run has a third of a second of runs.
     pub(super) fn look(&mut self, allowed: usize, runs: Duration) -> Option<RuntimeError> {
         if runs < self.next_look {
             return None;
@@ -125,8 +125,8 @@ impl Taken {
             return None;
         }
         // Whether a clock is brought up to date in a run or before it is chance: three times the
-        // deviation of a sum of differences between two parts of a tick, or of whole ticks in shorter
-        // runs.
+        // deviation of a sum of differences between two parts of a tick, or of whole ticks in
+        // shorter runs.
         let ticks = elapsed.as_secs_f64() / TICK.as_secs_f64();
         let deviation = TICK.mul_f64((f64::from(runs) / 6.0).min(ticks).sqrt());
         let threads = allowed as f64;

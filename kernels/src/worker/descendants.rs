@@ -75,8 +75,8 @@ fn below(ancestor: u32) -> Vec<u32> {
     run.map(|process| process.id).collect()
 }
 
-/// The processor time of all descendants of a process: of those that run, of those that have ended and
-/// are not waited for yet, and of those that were waited for.
+/// The processor time of all descendants of a process: of those that run, of those that have ended
+/// and are not waited for yet, and of those that were waited for.
 pub(crate) fn processor_time_below(ancestor: u32) -> Duration {
     let own = Stat::of(ancestor).map_or(0, |stat| stat.ticks_of_waited);
     let of_one = |Process { stat, .. }: Process| stat.ticks.saturating_add(stat.ticks_of_waited);
@@ -93,7 +93,8 @@ struct Process {
     stat: Stat,
 }
 
-/// The descendants of a process. Those that have ended have none: whoever adopts them is their parent.
+/// The descendants of a process. Those that have ended have none: whoever adopts theirs is the
+/// parent.
 fn all_below(ancestor: u32) -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let processes = entries.flatten().filter_map(|entry| {
