@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn five_thousand_records_are_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/calibrate/profiles/calibrations");
-        for name in ["amd-epyc-2-threads", "intel-xeon-2-threads"] {
+        for name in ["amd-epyc-2-threads", "amd-epyc-zen5-2-threads", "intel-xeon-2-threads"] {
             let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
             let records = text.matches("[[fusion]]").count();
             let Parts { parts, most_keys, .. } = Parts::of(&text);

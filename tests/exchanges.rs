@@ -124,7 +124,7 @@ fn committed(file: &str) -> HardwareCalibration {
 #[test]
 fn the_committed_calibrations_are_composed_by_the_same_ways() {
     let policy = Policy::new(WhenUnknown::Roofline);
-    for file in ["amd-epyc-2-threads", "intel-xeon-2-threads"] {
+    for file in ["amd-epyc-2-threads", "amd-epyc-zen5-2-threads", "intel-xeon-2-threads"] {
         let model = FusionCostModel::new(committed(file));
         let trials = model.on(TARGET).validate(LeaveOut::Problem, &policy).unwrap();
         let (mut equal, mut none) = (0, 0);

@@ -10,7 +10,7 @@ use fusion_cost_model::{
 
 const TARGET: Target = Target::cpu(2);
 
-const FILES: [&str; 2] = ["amd-epyc-2-threads", "intel-xeon-2-threads"];
+const FILES: [&str; 3] = ["amd-epyc-2-threads", "amd-epyc-zen5-2-threads", "intel-xeon-2-threads"];
 
 fn calibration(file: &str) -> HardwareCalibration {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/calibrate/profiles/calibrations");

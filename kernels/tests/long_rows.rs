@@ -13,7 +13,10 @@ struct Case {
     inputs: Inputs,
 }
 
-fn case(text: &str, given: &[(usize, fn(usize) -> f32)]) -> Case {
+/// The number of a tensor, and what lies at each index of it.
+type Given = (usize, fn(usize) -> f32);
+
+fn case(text: &str, given: &[Given]) -> Case {
     let problem: Problem = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     let mut inputs = Inputs::random(&problem, 1);
     for &(tensor, number) in given {
