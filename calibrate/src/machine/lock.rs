@@ -142,13 +142,22 @@ fn readable_by_all(file: File) -> io::Result<File> {
 #[cfg(unix)]
 fn holder(file: &File) -> Option<Holder> {
     use std::os::unix::fs::MetadataExt;
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let process = process_with_lock(&locks, file.metadata().ok()?.ino())?;
+    let process = process_with_lock(&locks()?, file.metadata().ok()?.ino())?;
     let user = fs::metadata(format!("/proc/{process}")).ok().map(|folder| {
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         user_name(&users, folder.uid())
     });
     Some(Holder { process, user })
+}
+
+/// All locks of the machine. Read at once: between two parts the list may change, and a line be missed.
+#[cfg(unix)]
+fn locks() -> Option<String> {
+    use std::io::Read as _;
+    const MORE_THAN_ALL: usize = 1 << 18;
+    let mut text = String::with_capacity(MORE_THAN_ALL);
+    File::open("/proc/locks").ok()?.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 #[cfg(not(unix))]
@@ -203,6 +212,35 @@ mod tests {
         let nowhere = folder.path().join("no/calibrate.lock");
         assert!(!MachineLock::take_or_warn(&nowhere, false).unwrap().is_held());
         assert!(MachineLock::take_at(&folder.path().join("no/calibrate.lock")).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_holder_is_found_while_others_lock_and_unlock() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibrate.lock");
+        let _held = MachineLock::take_at(&path).unwrap().unwrap();
+        let file = File::open(&path).unwrap();
+        let ended = AtomicBool::new(false);
+        let missed = std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (folder, ended) = (folder.path(), &ended);
+                scope.spawn(move || {
+                    let new = |index| File::create(folder.join(format!("{thread}.{index}")));
+                    let files: Vec<File> = (0..8).map(|index| new(index).unwrap()).collect();
+                    while !ended.load(Ordering::Relaxed) {
+                        files.iter().for_each(|file| file.lock().unwrap());
+                        files.iter().for_each(|file| file.unlock().unwrap());
+                    }
+                });
+            }
+            let missed = (0..20_000).filter(|_| holder(&file).is_none()).count();
+            ended.store(true, Ordering::Relaxed);
+            missed
+        });
+        assert_eq!(missed, 0);
     }
 
     #[cfg(unix)]
