@@ -243,8 +243,8 @@ fn judged(outcome: &Outcome, pairs: &[Pair], settings: &RunSettings) -> (Vec<Mea
 /// What the ratio of two ways says.
 ///
 /// A sample of a model is one run of it, and cannot be made shorter. In a tenth of a second, small
-/// services of the system disturb most samples on a machine that is as quiet as it gets. An
-/// estimate of which most pairs are disturbed counts all pairs, so that its interval holds what the
+/// services of the system disturb most samples on a machine that is as quiet as it gets. Where
+/// most pairs of an estimate are disturbed, all of them count, so that its interval holds what the
 /// services did. It is only of no use if other programs did more than that, or if what disturbed
 /// most pairs is not in the time of other programs. A way whose threads take over what one of them
 /// loses is disturbed less than one whose threads do not, by the share that the services took of a

@@ -69,7 +69,7 @@ fn load(folder: &Path) -> HardwareCalibration {
     HardwareCalibration::load(folder.join("r.toml")).unwrap()
 }
 
-/// Whether Python has a module, which it must have where the tests are told so.
+/// Whether Python has a module, which is needed where `CALIBRATE_NEEDS_ONNXRUNTIME` is set.
 fn is_installed(module: &str) -> bool {
     let import = format!("import {module}");
     let found = process::Command::new("python3").args(["-c", &import]).output();

@@ -125,7 +125,7 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> Apply<'_, I, O, E, NE
     #[inline(always)]
     unsafe fn rows<S: Simd, const LONG: bool>(self, simd: S) {
         let Self { op, source, target, rows, len, ahead, sums } = self;
-        let columns = Columns::new(simd, len);
+        let columns = Columns::<S, LONG>::new(simd, len);
         for (row, place) in rows.enumerate() {
             let first = row * len;
             let source = source.wrapping_add(first);
@@ -144,33 +144,19 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> Apply<'_, I, O, E, NE
             unsafe {
                 match op {
                     RowOp::Softmax { mask: None } => {
-                        softmax::<_, _, _, _, NEAR, LONG>(columns, columns, source, target, ahead);
+                        softmax(columns, columns, source, target, ahead);
                     }
                     RowOp::Softmax { mask: Some(mask) } => {
                         let seen = Columns::new(simd, mask.seen_by_row(place).min(len));
-                        softmax::<_, _, _, _, NEAR, LONG>(seen, columns, source, target, ahead);
+                        softmax(seen, columns, source, target, ahead);
                     }
                     RowOp::LayerNorm { weight, shift } => {
                         let operands = [weight.at(0).cast_const(), shift.at(0).cast_const()];
-                        layer_norm::<_, _, _, _, NEAR, LONG>(
-                            columns,
-                            source,
-                            target,
-                            operands,
-                            ahead,
-                            sums.of(row),
-                        );
+                        layer_norm(columns, source, target, operands, ahead, sums.of(row));
                     }
                     RowOp::RmsNorm { weight } => {
                         let weight = weight.at(0).cast_const();
-                        rms_norm::<_, _, _, _, NEAR, LONG>(
-                            columns,
-                            source,
-                            target,
-                            weight,
-                            ahead,
-                            sums.of(row),
-                        );
+                        rms_norm(columns, source, target, weight, ahead, sums.of(row));
                     }
                 }
             }
@@ -184,7 +170,10 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> Apply<'_, I, O, E, NE
 ///
 /// The row must be valid.
 #[inline(always)]
-unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) -> f32 {
+unsafe fn largest<S: Simd, I: Element, const LONG: bool>(
+    columns: Columns<S, LONG>,
+    source: *const I,
+) -> f32 {
     let Columns { simd, whole, .. } = columns;
     let lanes = S::F32_LANES;
     let mut largest = [simd.splat_f32s(f32::NEG_INFINITY); 4];
@@ -220,8 +209,8 @@ unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) ->
 /// As for [`RowOp::apply`].
 #[inline(always)]
 unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool, const LONG: bool>(
-    seen: Columns<S>,
-    columns: Columns<S>,
+    seen: Columns<S, LONG>,
+    columns: Columns<S, LONG>,
     source: *const I,
     target: Target<O>,
     ahead: Ahead<E, NEAR>,
@@ -291,7 +280,7 @@ unsafe fn layer_norm<
     const NEAR: bool,
     const LONG: bool,
 >(
-    columns: Columns<S>,
+    columns: Columns<S, LONG>,
     source: *const I,
     target: Target<O>,
     [weight, shift]: [*const E; 2],
@@ -339,7 +328,7 @@ unsafe fn rms_norm<
     const NEAR: bool,
     const LONG: bool,
 >(
-    columns: Columns<S>,
+    columns: Columns<S, LONG>,
     source: *const I,
     target: Target<O>,
     weight: *const E,

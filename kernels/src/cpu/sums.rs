@@ -31,8 +31,8 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// For the first of so many blocks of rows that are multiplied with some rows of a panel,
-    /// behind which as many are the next part.
+    /// For the first of some blocks of rows, which are all multiplied with the same rows of a panel.
+    /// The next part of the panel has as many.
     pub(super) const fn new(part: &Range<usize>, blocks: usize, panel_stride: usize) -> Self {
         let share = ((part.end - part.start) * panel_stride).div_ceil(blocks);
         let step = (TERMS * panel_stride).div_ceil(blocks);

@@ -143,7 +143,7 @@ impl<E: Uniform> AttentionKernel<E> {
     }
 }
 
-/// Some rows times the panels of a matrix, of which [`times_panels`] takes one after the other.
+/// Some rows times the panels of a matrix. [`times_panels`] takes one panel after the other.
 fn whole<L: Uniform>(
     [rows, k]: [usize; 2],
     source: Source<L>,

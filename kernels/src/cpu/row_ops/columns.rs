@@ -5,9 +5,9 @@ use pulp::Simd;
 use crate::cpu::element::Element;
 use crate::cpu::lanes::{LaneMask, first_lanes};
 
-/// How a row is cut into vectors.
+/// How a row is cut into vectors; `LONG` where a sum over a row may have several parts.
 #[derive(Clone, Copy)]
-pub(super) struct Columns<S: Simd> {
+pub(super) struct Columns<S: Simd, const LONG: bool> {
     pub(super) simd: S,
     pub(super) len: usize,
     /// Where the whole vectors end.
@@ -16,7 +16,7 @@ pub(super) struct Columns<S: Simd> {
     rest: LaneMask<S>,
 }
 
-impl<S: Simd> Columns<S> {
+impl<S: Simd, const LONG: bool> Columns<S, LONG> {
     #[inline(always)]
     pub(super) fn new(simd: S, len: usize) -> Self {
         let whole = len / S::F32_LANES * S::F32_LANES;
