@@ -177,6 +177,7 @@ pub(crate) fn erf<S: Simd, const U: usize>(simd: S, x: [S::f32s; U]) -> [S::f32s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Vectors;
 
     #[derive(Clone, Copy)]
     enum Function {
@@ -208,14 +209,6 @@ mod tests {
 
     fn evaluate(function: Function, numbers: &[f32]) -> Vec<f32> {
         pulp::Arch::new().dispatch(Evaluate(function, numbers))
-    }
-
-    /// All instructions that this processor has.
-    fn archs() -> Vec<pulp::Arch> {
-        let all = [Some(pulp::Arch::new()), Some(pulp::Arch::Scalar)];
-        #[cfg(target_arch = "x86_64")]
-        let all = all.into_iter().chain([pulp::x86::V3::try_new().map(pulp::Arch::V3)]);
-        all.into_iter().flatten().collect()
     }
 
     fn range(from: f32, to: f32) -> Vec<f32> {
@@ -251,7 +244,7 @@ mod tests {
         let inputs = [f32::INFINITY, f32::NEG_INFINITY, 89.0, -88.0, 0.0];
         assert_eq!(evaluate(Function::Exp, &inputs), [f32::INFINITY, 0.0, f32::INFINITY, 0.0, 1.0]);
         // One less than 1 would leave something of a large number in `gelu`.
-        for arch in archs() {
+        for arch in Vectors::all() {
             for function in [Function::Tanh, Function::Erf] {
                 let far = [f32::INFINITY, f32::NEG_INFINITY, 3e38, -3e38, 10.5, -10.5];
                 let ends = arch.dispatch(Evaluate(function, &far));

@@ -47,6 +47,13 @@ impl Vectors {
             Self::Scalar => Some(Arch::Scalar),
         }
     }
+
+    /// All that this processor has, the widest first.
+    #[cfg(test)]
+    pub(super) fn all() -> impl Iterator<Item = Arch> {
+        let narrower = [Self::Avx512, Self::Avx2, Self::Scalar].into_iter().filter_map(Self::arch);
+        std::iter::once(Arch::new()).chain(narrower)
+    }
 }
 
 /// The CPU with a pool of threads.

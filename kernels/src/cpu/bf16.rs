@@ -10,6 +10,8 @@ use pulp::{Arch, Simd};
 
 use super::element::{Element, Left, Stored, load_each};
 use super::lanes::{LaneMask, shift_right};
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+use super::neon;
 use super::pairs;
 use super::strip::{Cut, Strip};
 
@@ -25,10 +27,6 @@ const AVX512: usize = 64;
 /// Bytes of a vector of AVX2, likewise.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AVX2: usize = 32;
-
-/// Bytes of a vector of NEON, which every such processor has.
-#[cfg(all(target_arch = "aarch64", not(miri)))]
-const NEON: usize = 16;
 
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
@@ -67,7 +65,7 @@ impl Element for bf16 {
             }
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
-        if size_of::<S::f32s>() == NEON {
+        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
             // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
             return unsafe {
                 let halves = arm::vld1_u16(source.cast());
@@ -111,7 +109,7 @@ impl Element for bf16 {
         }
         let rounded = round(simd, v);
         #[cfg(all(target_arch = "aarch64", not(miri)))]
-        if size_of::<S::f32s>() == NEON {
+        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
             // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
             return unsafe {
                 let halves = arm::vmovn_u32(std::mem::transmute_copy(&rounded));
@@ -279,6 +277,7 @@ mod tests {
     use pulp::WithSimd;
 
     use super::*;
+    use crate::cpu::Vectors;
     use crate::cpu::lanes::first_lanes;
 
     /// Rounds numbers to bf16 by whole vectors, and the rest by one that is cut short.
@@ -333,18 +332,10 @@ mod tests {
         }
     }
 
-    fn archs() -> impl Iterator<Item = Arch> {
-        #[cfg(target_arch = "x86_64")]
-        let narrower = pulp::x86::V3::try_new().map(Arch::V3);
-        #[cfg(not(target_arch = "x86_64"))]
-        let narrower = None;
-        [Arch::Scalar, Arch::new()].into_iter().chain(narrower)
-    }
-
     /// Rounds as the `half` crate does, which the reference's inputs are rounded with, and writes
     /// nothing behind the last number.
     fn assert_rounds(numbers: &[f32]) {
-        for arch in archs() {
+        for arch in Vectors::all() {
             let mark = bf16::from_f32(7.0);
             let mut narrow = vec![mark; numbers.len() + 1];
             arch.dispatch(Narrow(numbers, &mut narrow[..numbers.len()]));

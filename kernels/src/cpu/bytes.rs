@@ -247,6 +247,7 @@ mod tests {
     use pulp::WithSimd;
 
     use super::*;
+    use crate::cpu::Vectors;
     use crate::cpu::lanes::first_lanes;
 
     /// Rounds numbers by whole vectors, and the rest by one that is cut short, and widens them again.
@@ -279,13 +280,6 @@ mod tests {
         }
     }
 
-    fn archs() -> Vec<Arch> {
-        let mut archs = vec![Arch::new(), Arch::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
-        archs
-    }
-
     #[test]
     fn numbers_are_rounded_to_the_nearest_and_to_the_ends() {
         let numbers: Vec<f32> = (-1200..1200)
@@ -293,7 +287,7 @@ mod tests {
             .chain([0.499_999_97, 254.500_02, 1e9, -1e9, f32::INFINITY, f32::NEG_INFINITY])
             .chain([f32::NAN, -f32::NAN, f32::MIN_POSITIVE, -0.0])
             .collect();
-        for arch in archs() {
+        for arch in Vectors::all() {
             let (mut unsigned, mut back) = (vec![7_u8; numbers.len()], vec![7.0; numbers.len()]);
             arch.dispatch(There(&numbers, &mut unsigned, &mut back));
             for ((&number, &stored), &back) in numbers.iter().zip(&unsigned).zip(&back) {

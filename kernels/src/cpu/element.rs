@@ -6,6 +6,8 @@ use fusion_cost_model::DType;
 use pulp::{Arch, Simd};
 
 use super::lanes::LaneMask;
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+use super::neon;
 use super::nontemporal;
 use super::strip::{Cut, Strip};
 
@@ -127,6 +129,11 @@ pub(super) unsafe fn load_each<S: Simd, E: Element>(
     source: *const E,
     count: usize,
 ) -> S::f32s {
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    if size_of::<S::f32s>() == neon::VECTOR_BYTES {
+        // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
+        return unsafe { std::mem::transmute_copy(&neon::load_first(source, count)) };
+    }
     let mut v = simd.splat_f32s(0.0);
     let numbers = (&raw mut v).cast::<f32>();
     let mut lane = 0;
@@ -166,6 +173,11 @@ impl Element for f32 {
 
     #[inline(always)]
     unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s {
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
+            // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
+            return unsafe { std::mem::transmute_copy(&neon::load_first(source, lanes.count)) };
+        }
         // SAFETY: the caller's guarantee.
         unsafe { simd.mask_load_ptr_f32s(lanes.memory, source) }
     }
@@ -178,6 +190,13 @@ impl Element for f32 {
 
     #[inline(always)]
     unsafe fn store_some<S: Simd>(simd: S, target: *mut Self, lanes: LaneMask<S>, v: S::f32s) {
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
+            // SAFETY: as for `load_some`.
+            return unsafe {
+                neon::store_first(target, lanes.count, std::mem::transmute_copy(&v));
+            };
+        }
         // SAFETY: the caller's guarantee.
         unsafe { simd.mask_store_ptr_f32s(lanes.memory, target, v) };
     }

@@ -39,6 +39,8 @@ mod linear;
 mod lower;
 mod max_pool;
 mod memory;
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod neon;
 mod nontemporal;
 mod numeric;
 mod pairs;

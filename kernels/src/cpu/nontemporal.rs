@@ -78,12 +78,12 @@ pub(crate) fn fence() {
 
 #[cfg(test)]
 mod tests {
-    use pulp::{Arch, WithSimd};
+    use pulp::WithSimd;
 
     use super::*;
-    use crate::cpu::Cpu;
     use crate::cpu::conforms::{conforms, cpus};
     use crate::cpu::element::Element;
+    use crate::cpu::{Cpu, Vectors};
 
     const LINE: usize = f32::LINE;
 
@@ -107,10 +107,7 @@ mod tests {
 
     #[test]
     fn every_width_writes_its_vectors_and_no_more() {
-        let mut archs = vec![Arch::Scalar, Arch::new()];
-        #[cfg(target_arch = "x86_64")]
-        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
-        for arch in archs {
+        for arch in Vectors::all() {
             let mut lines = Lines([7.0; 2 * LINE]);
             arch.dispatch(First(lines.0.as_mut_ptr()));
             assert_eq!(lines.0[..LINE], [1.5; LINE], "{arch:?}");

@@ -114,6 +114,13 @@ impl Factors {
     /// # Safety
     ///
     /// There must be one for the row.
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", not(miri))),
+        expect(
+            dead_code,
+            reason = "only micro-kernels of x86-64 multiply integers or pairs of bf16"
+        )
+    )]
     #[inline(always)]
     pub(super) unsafe fn of_row(&self, row: usize) -> f32 {
         // SAFETY: the caller's guarantee.

@@ -269,13 +269,11 @@ unsafe fn transposed_512(rows: [std::arch::x86_64::__m512; 16]) -> [std::arch::x
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Vectors;
 
     #[test]
     fn packed_panels_are_the_transposed_matrix_and_zeros() {
-        let mut archs = vec![Arch::Scalar, Arch::new()];
-        #[cfg(target_arch = "x86_64")]
-        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
-        for arch in archs {
+        for arch in Vectors::all() {
             let cut = Cut::new::<f32>(arch, 32 << 10, 1);
             for [n, k] in [[1, 1], [3, 7], [16, 16], [17, 33], [64, 40], [77, 64], [131, 5]] {
                 let source: Vec<f32> = (1..=n * k).map(|one| one as f32).collect();

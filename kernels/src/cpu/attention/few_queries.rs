@@ -104,6 +104,7 @@ mod tests {
     use half::bf16;
 
     use super::*;
+    use crate::cpu::Vectors;
 
     /// Small whole numbers, whose products are exact in any order.
     fn numbers(count: usize, step: usize) -> Vec<f32> {
@@ -113,10 +114,7 @@ mod tests {
     fn assert_scores<E: Element>([rows, used, d]: [usize; 3]) {
         let (queries, keys) = (numbers(rows * d, 5), numbers(used * d, 7));
         let stored: Vec<E> = keys.iter().map(|&key| E::narrow(key)).collect();
-        let mut archs = vec![Arch::Scalar, Arch::new()];
-        #[cfg(target_arch = "x86_64")]
-        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
-        for arch in archs {
+        for arch in Vectors::all() {
             // A number behind each row of scores, which is left alone.
             let stride = used + 1;
             let mut target = vec![7.5; rows * stride];

@@ -302,14 +302,7 @@ fn stride(numbers: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn archs() -> Vec<Arch> {
-        #[cfg(target_arch = "x86_64")]
-        let narrower = pulp::x86::V3::try_new().map(Arch::V3);
-        #[cfg(not(target_arch = "x86_64"))]
-        let narrower = None;
-        [Arch::Scalar, Arch::new()].into_iter().chain(narrower).collect()
-    }
+    use crate::cpu::Vectors;
 
     #[test]
     fn working_sets_grow_and_fit_for_any_number_of_threads() {
@@ -371,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_kernels_do_what_they_are_credited_for() {
-        for arch in archs() {
+        for arch in Vectors::all() {
             let pool = Pool::new(2, arch).unwrap();
             let numbers = 3 * GRAIN;
             let arena = Arena::new(&pool, numbers + LINE).unwrap();

@@ -83,6 +83,7 @@ mod x86 {
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use crate::cpu::Vectors;
 
     /// A vector of the widest kind, so that tensors are aligned.
     #[derive(Clone, Copy)]
@@ -91,10 +92,7 @@ mod tests {
 
     #[test]
     fn every_width_adds_all_numbers_and_no_more() {
-        let mut archs = vec![Arch::Scalar];
-        archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
-        archs.extend(pulp::x86::V4::try_new().map(Arch::V4));
-        for arch in archs {
+        for arch in Vectors::all() {
             for lines in [4, 8, 12, 64] {
                 let numbers = 16 * lines;
                 // One line more, which must stay as it is.
