@@ -71,6 +71,8 @@ pub(crate) enum ErrorKind {
     HardwareMismatch { expected: String, found: String },
     #[error("node {node} reads node {read}; put the nodes that a node reads before it")]
     GraphOrder { node: usize, read: usize },
+    #[error("the calibration has no state {state} of the machine; {}", States(.known))]
+    UnknownState { state: u32, known: Vec<u32> },
     #[error("nothing was measured for {question}, and the policy is not to guess")]
     Undecided { question: String },
 }
@@ -156,6 +158,7 @@ impl Error {
                     | ErrorKind::TargetText(_)
                     | ErrorKind::RuntimeText(_)
                     | ErrorKind::GraphOrder { .. }
+                    | ErrorKind::UnknownState { .. }
             )
     }
 
@@ -252,6 +255,19 @@ impl fmt::Display for Prefix<'_> {
         match self.0 {
             Some(path) => write!(f, "{}: ", path.display()),
             None => Ok(()),
+        }
+    }
+}
+
+/// The states of the machine that a calibration has.
+struct States<'a>(&'a [u32]);
+
+impl fmt::Display for States<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("it tells none apart"),
+            [only] => write!(f, "it has only state {only}"),
+            [first, .., last] => write!(f, "it has the states {first} to {last}"),
         }
     }
 }

@@ -284,7 +284,7 @@ fn a_state_of_the_machine_is_matched_or_the_interval_is_wider() {
     let model = FusionCostModel::new(calibration);
     let ask = |state: Option<u32>, problem: &Problem| {
         let on = model.on(TARGET);
-        let on = state.map_or(on, |state| on.in_state(state));
+        let on = state.map_or(on, |state| on.in_state(state).unwrap());
         let speedup = on.estimate(problem).speedup().unwrap();
         [speedup.low, speedup.value, speedup.high]
     };
@@ -296,15 +296,22 @@ fn a_state_of_the_machine_is_matched_or_the_interval_is_wider() {
     let as_measured = [first.speedup_low, first.speedup_factor, first.speedup_high];
     assert_eq!(ask(None, &first.problem), as_measured);
     assert_eq!(ask(Some(1), &first.problem), as_measured);
-    // It was not measured in the second state: what the other record differs by, 1.96 times.
+    // It was not measured in the second state: 1.96 times what the other record differs by, and as if
+    // three more did so by 5 %.
     let [low, value, high] = ask(Some(2), &first.problem);
-    let wider = (1.959_964 * 1.5_f64.ln()).exp();
+    let squares = 1.5_f64.ln().powi(2) + 3.0 * 0.05 * 0.05;
+    let wider = (1.959_964 * (squares / 4.0).sqrt()).exp();
     assert_eq!(value, as_measured[1]);
     assert!((as_measured[0] / low - wider).abs() < 1e-5, "{low}");
     assert!((high / as_measured[2] - wider).abs() < 1e-5, "{high}");
+    let error = model.on(TARGET).in_state(3).unwrap_err();
+    assert!(error.is_invalid_question());
+    let text = "the calibration has no state 3 of the machine; it has the states 1 to 2";
+    assert_eq!(error.to_string(), text);
     // The rooflines are those of the state, too: launches are far longer in the second.
     let small = problem("add_relu/f32/m8.n8");
-    let roofline = |state| model.on(TARGET).in_state(state).roofline_speedup(&small).unwrap();
+    let roofline =
+        |state| model.on(TARGET).in_state(state).unwrap().roofline_speedup(&small).unwrap();
     assert!(roofline(2) > roofline(1), "{} {}", roofline(2), roofline(1));
 }
 

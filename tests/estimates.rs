@@ -100,6 +100,33 @@ fn speedups_are_estimated_far_better_than_times() {
 }
 
 #[test]
+fn new_measurements_are_in_their_intervals_where_records_say_how_certain_they_are() {
+    /// Half of the interval of a time whose logarithm has a standard deviation of 4 %, as
+    /// [`measured`] gives it.
+    const HALF_WIDTH: f64 = 1.96 * 0.04;
+    for seed in 1..=3 {
+        let numbers = &mut Numbers(seed);
+        let mut calibration = calibration(any_gemms(200, numbers));
+        for record in &mut calibration.records {
+            let fused_ms = record.fused_latency_ms;
+            record.fused_timing.low_ms = Some(fused_ms * (-HALF_WIDTH).exp());
+            record.fused_timing.high_ms = Some(fused_ms * HALF_WIDTH.exp());
+        }
+        let model = FusionCostModel::new(calibration);
+        let (mut inside, mut asked) = (0, 0);
+        for new in any_gemms(400, numbers) {
+            let estimate = model.on(TARGET).estimate(&new.problem);
+            if estimate.evidence() == Evidence::Interpolated {
+                asked += 1;
+                inside += u32::from(estimate.fused_ms().unwrap().contains(new.fused_ms));
+            }
+        }
+        let share = f64::from(inside) / f64::from(asked);
+        assert!(asked > 200 && (0.92..=0.99).contains(&share), "{inside} of {asked}");
+    }
+}
+
+#[test]
 fn what_was_measured_comes_back_as_it_is() {
     let mut numbers = Numbers(2);
     let known = any_gemms(30, &mut numbers);
@@ -322,6 +349,16 @@ fn decisions_are_made_on_estimates() {
     assert!(matches!(keep, Decision::Keep(_)));
 }
 
+fn state(id: u32) -> fusion_cost_model::calibration::MachineState {
+    fusion_cost_model::calibration::MachineState {
+        id,
+        handoff_us: Some(0.5),
+        triad_gb_per_s: 55.0,
+        triad_range: [50.0, 60.0],
+        processes: 5,
+    }
+}
+
 #[test]
 fn a_state_that_was_not_met_makes_every_interval_wider() {
     let mut numbers = Numbers(7);
@@ -334,12 +371,24 @@ fn a_state_that_was_not_met_makes_every_interval_wider() {
         speedup_low: 0.9 * speedup_factor,
         speedup_high: 1.1 * speedup_factor,
     };
+    calibration.states = [1, 2].map(state).to_vec();
     calibration.records[0].states = vec![1, 2];
     calibration.records[0].by_state = vec![of(1, 1.2), of(2, 1.5)];
+    let mut met_one = calibration.clone();
     let model = FusionCostModel::new(calibration);
     let problem = linear([300, 200, 100]);
     let speedup = |on: fusion_cost_model::OnTarget<'_>| on.estimate(&problem).speedup().unwrap();
-    let (over_all, in_one) = (speedup(model.on(TARGET)), speedup(model.on(TARGET).in_state(2)));
+    let in_one = speedup(model.on(TARGET).in_state(2).unwrap());
+    let over_all = speedup(model.on(TARGET));
     assert_eq!(over_all.value, in_one.value);
     assert!(in_one.low < over_all.low && over_all.high < in_one.high);
+    // Where no record met two states, nobody knows what they differ by.
+    for record in &mut met_one.records {
+        (record.states, record.by_state) = (vec![1], Vec::new());
+    }
+    let model = FusionCostModel::new(met_one);
+    let record = &model.calibration().records[0];
+    let measured = model.on(TARGET).in_state(2).unwrap().estimate(&record.problem);
+    let speedup = measured.speedup().unwrap();
+    assert!(speedup.low < record.speedup_low && record.speedup_high < speedup.high);
 }

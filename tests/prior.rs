@@ -1,6 +1,7 @@
 //! An older calibration of the same machine as a prior, on machines whose truth is known.
 
 use crate::made::{Known, Numbers, TARGET, calibration};
+use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{
     Chain, DType, Evidence, FusionCostModel, Interval, LinearSizes, Policy, Problem, RowsSizes,
     WhenUnknown,
@@ -150,11 +151,21 @@ fn other_chains_drift_like_their_family_and_are_less_certain() {
 fn another_machine_or_nothing_new_is_no_prior() {
     let mut numbers = Numbers(4);
     let known = older(&mut numbers);
-    let mut of_other = calibration(known.iter().copied());
-    of_other.hardware.id = "another".to_owned();
-    let model = FusionCostModel::new(calibration(known[..3].iter().copied()));
-    let error = model.with_prior(of_other).unwrap_err();
-    assert!(error.is_hardware_mismatch(), "{error}");
+    let changes: [fn(&mut HardwareCalibration); 3] = [
+        |of_other| of_other.hardware.id = "another".to_owned(),
+        // Clouds give the same name to several processors.
+        |of_other| {
+            of_other.fingerprint.cpu_family_model_stepping = Some("25/1/1".to_owned());
+        },
+        |of_other| of_other.fingerprint.logical_cores = 64,
+    ];
+    for change in changes {
+        let mut of_other = calibration(known.iter().copied());
+        change(&mut of_other);
+        let model = FusionCostModel::new(calibration(known[..3].iter().copied()));
+        let error = model.with_prior(of_other).unwrap_err();
+        assert!(error.is_hardware_mismatch(), "{error}");
+    }
     let model = FusionCostModel::new(calibration([]))
         .with_prior(calibration(known.iter().copied()))
         .unwrap();

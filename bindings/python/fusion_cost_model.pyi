@@ -80,7 +80,8 @@ class FusionCostModel:
     def on(self, target: Target, *, state: int | None = None) -> OnTarget:
         """Binds a target, and a state of the machine by its number in the file.
 
-        A target that the file has no records for can be bound too, and answers "unknown".
+        A target that the file has no records for can be bound too, and answers "unknown". A state
+        that it does not have raises `InvalidQuestionError`.
         """
 
 @final

@@ -173,6 +173,23 @@ fn a_refresh_leaves_the_older_file_as_it_is() {
         .assert()
         .success()
         .stdout(contains("evidence    "));
+    // Machines of one name may have different processors.
+    let mut other = load(at, "old.toml");
+    other.fingerprint.cpu_model = "another".to_owned();
+    other.hardware.detect = vec!["another".to_owned()];
+    other.hardware.cores.source = "made up".to_owned();
+    other.save(at.join("other.toml")).unwrap();
+    quick(at)
+        .args(["--refresh", "other.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains("other.toml is of another machine"));
+    calibrate(at)
+        .args(["query", "old.refreshed.toml", "--prior", "other.toml"])
+        .args(["--problem", "add_relu/f32/m32.n64"])
+        .assert()
+        .failure()
+        .stderr(contains("the calibration is of"));
 }
 
 #[test]

@@ -213,6 +213,23 @@ pub struct Check {
     pub advice: Option<String>,
 }
 
+impl HardwareCalibration {
+    /// The machine in words, with what tells it from others of the same name: clouds give one name to
+    /// several processors.
+    #[must_use]
+    pub fn machine(&self) -> String {
+        let Self { hardware, fingerprint, .. } = self;
+        let Fingerprint { cpu_family_model_stepping, logical_cores, memory_bytes, .. } =
+            fingerprint;
+        let stepping = cpu_family_model_stepping.as_deref();
+        let stepping = stepping.map_or_else(String::new, |stepping| format!("{stepping}, "));
+        #[expect(clippy::cast_precision_loss, reason = "a size of memory")]
+        let memory = *memory_bytes as f64 / f64::from(1 << 30);
+        let name = &hardware.name;
+        format!("{name} ({stepping}{logical_cores} logical cores, {memory:.1} GiB)")
+    }
+}
+
 /// What was observed of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -90,6 +90,9 @@ pub(super) struct FieldOf<const D: usize> {
     /// Measured from here, coordinates are small.
     centre: [f64; MAX_DIMENSIONS],
     samples: Vec<Sample>,
+    /// What a measurement is off by itself, beside the noise that all have: the mean of the samples'
+    /// own variances.
+    of_measurement: f64,
     /// The places, [`LANES`] to a block with a lane for each coordinate.
     places: Vec<[Lane; D]>,
     /// What is known before a query; `None` where the nearest samples are solved for each.
@@ -118,6 +121,7 @@ impl<const D: usize> FieldOf<D> {
         let mean =
             |index: usize| samples.iter().map(|one| one.place.at[index]).sum::<f64>() / count;
         let centre = std::array::from_fn(mean);
+        let of_measurement = samples.iter().map(|one| one.variance).sum::<f64>() / count;
         let mut all = None;
         if samples.len() <= MOST_IN_ALL {
             let attempts = std::iter::from_fn(|| {
@@ -131,7 +135,12 @@ impl<const D: usize> FieldOf<D> {
             all = Some(attempts.take(MOST_ATTEMPTS).flatten().next()?);
         }
         let places = lanes(&samples, &covariance, &centre);
-        Some(Self { covariance, centre, samples, places, all })
+        Some(Self { covariance, centre, samples, of_measurement, places, all })
+    }
+
+    /// The variance of two measurements of the same problem.
+    fn noise(&self) -> f64 {
+        self.covariance.noise + self.of_measurement
     }
 
     #[inline]
@@ -152,7 +161,7 @@ impl<const D: usize> FieldOf<D> {
             some = spread_out(known.len(), MOST).map(|index| known[index]).collect();
             known = &some;
         }
-        Some((self.covariance.left(known, places)?, self.covariance.noise))
+        Some((self.covariance.left(known, places)?, self.noise()))
     }
 
     fn left_out(&self) -> Vec<(usize, [f64; 2])> {
@@ -199,7 +208,7 @@ impl<const D: usize> FieldOf<D> {
         let variance = surroundings.variance(&self.covariance, place.proportion, alike);
         Guess {
             mean: mean + slope * place.proportion + surface,
-            sd: variance.max(self.covariance.noise).sqrt(),
+            sd: (variance.max(self.covariance.noise) + self.of_measurement).sqrt(),
             nearest: surroundings.named(),
         }
     }
@@ -225,13 +234,14 @@ impl<const D: usize> FieldOf<D> {
         let of_new = self.covariance.of_new(place.proportion);
         if !matrix::factor(&mut matrix, N) {
             // Of rounding alone. The nearest value, as uncertain as one that nothing is known of.
-            return Guess { mean: values[0], sd: of_new.sqrt(), nearest };
+            return Guess { mean: values[0], sd: (of_new + self.of_measurement).sqrt(), nearest };
         }
         matrix::forward(&matrix, N, &mut alike);
         matrix::forward(&matrix, N, &mut values);
         let mean = alike.iter().zip(&values).map(|(a, b)| a * b).sum();
         let explained: f64 = alike.iter().map(|a| a * a).sum();
-        Guess { mean, sd: (of_new - explained).max(self.covariance.noise).sqrt(), nearest }
+        let variance = (of_new - explained).max(self.covariance.noise);
+        Guess { mean, sd: (variance + self.of_measurement).sqrt(), nearest }
     }
 
     /// The nearest samples but `without` one, nearest first. There are always more than that: fewer

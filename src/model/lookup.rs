@@ -8,7 +8,7 @@ use super::known::Known;
 use super::observation::is_usable;
 use super::older::Older;
 use super::target::{Target, View};
-use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings};
+use crate::calibration::{FusionRecord, HardwareCalibration, MachineState, MeasuredCeilings};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::DType;
@@ -118,9 +118,10 @@ impl FusionCostModel {
     ///
     /// [`Evidence::Prior`]: super::Evidence::Prior
     pub fn with_prior(mut self, older: HardwareCalibration) -> Result<Self, Error> {
-        let (own, other) = (&self.calibration.hardware, &older.hardware);
-        if own.id != other.id {
-            let (expected, found) = (own.name.clone(), other.name.clone());
+        let (own, other) = (&self.calibration, &older);
+        let is_same = own.fingerprint.is_same_machine(&other.fingerprint);
+        if own.hardware.id != other.hardware.id || !is_same {
+            let [expected, found] = [own, other].map(HardwareCalibration::machine);
             return Err(ErrorKind::HardwareMismatch { expected, found }.into());
         }
         let Self { calibration, by_view, .. } = Self::new(older);
@@ -162,6 +163,11 @@ impl FusionCostModel {
     /// The older calibration, if there is one.
     pub(super) fn older(&self) -> Option<&Older> {
         self.older.as_deref()
+    }
+
+    /// The states that the machine was in.
+    pub(super) fn states(&self) -> &[MachineState] {
+        &self.calibration.states
     }
 
     /// How far from one state of the machine to another a speedup is off, in the logarithm.
@@ -208,10 +214,14 @@ fn ceilings_of<'c>(
 
 /// How far the speedup in a state that was not met may be from what was measured, in the logarithm:
 /// 95 % of a normal distribution with the root mean square of what the states of those records differ
-/// by that met several. None if no record did.
+/// by that met several, as if there were a few more that differ by the usual. With none, the usual is
+/// all that is known.
 fn between_states(records: &[FusionRecord]) -> f64 {
+    /// What states usually change a speedup by.
+    const USUAL: f64 = 0.05;
+    const AS_IF: f64 = 3.0;
     let met_several = records.iter().filter(|record| record.states.len() > 1);
-    let (mut count, mut squares) = (0.0, 0.0);
+    let (mut count, mut squares) = (AS_IF, AS_IF * USUAL * USUAL);
     for record in met_several {
         let speedups = || record.by_state.iter().map(|one| one.speedup_factor.ln());
         let differ = speedups().reduce(f64::max).zip(speedups().reduce(f64::min));
@@ -221,5 +231,5 @@ fn between_states(records: &[FusionRecord]) -> f64 {
     }
     /// The 97.5 % quantile of the normal distribution.
     const NORMAL_97_5: f64 = 1.959_964;
-    if count > 0.0 { NORMAL_97_5 * (squares / count).sqrt() } else { 0.0 }
+    NORMAL_97_5 * (squares / count).sqrt()
 }

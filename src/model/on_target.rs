@@ -63,12 +63,20 @@ impl<'m> OnTarget<'m> {
     /// [`HardwareCalibration::states`](crate::calibration::HardwareCalibration::states).
     ///
     /// A problem that was measured in that state is answered by what was measured there. One that was
-    /// not keeps its speedup, with an interval that is wider by what speedups differ between states
-    /// in this file.
-    #[must_use]
-    pub fn in_state(self, state: u32) -> Self {
+    /// not keeps its speedup, with an interval that is wider by what speedups differ between states:
+    /// in this file, and where few of its records met several, by about 10 %.
+    ///
+    /// # Errors
+    ///
+    /// When the calibration has no such state: [`Error::is_invalid_question`].
+    pub fn in_state(self, state: u32) -> Result<Self, Error> {
+        let states = self.model.states();
+        if !states.iter().any(|known| known.id == state) {
+            let known = states.iter().map(|known| known.id).collect();
+            return Err(ErrorKind::UnknownState { state, known }.into());
+        }
         let between_states = self.model.between_states();
-        Self { state: Some(StateAsked { id: state, between_states }), ..self }
+        Ok(Self { state: Some(StateAsked { id: state, between_states }), ..self })
     }
 
     /// The same about problems that are rewritten before they are fused: the fused variant of an

@@ -123,7 +123,10 @@ pub(crate) mod tests {
         load(EXAMPLE, None).unwrap()
     }
 
-    fn load(contents: &str, hardware: Option<&str>) -> Result<Box<Model>, (Status, String)> {
+    pub(crate) fn load(
+        contents: &str,
+        hardware: Option<&str>,
+    ) -> Result<Box<Model>, (Status, String)> {
         let hardware = hardware.map(|hardware| CString::new(hardware).unwrap());
         let (mut model, mut error) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: `contents` has the length that it says, and `hardware` ends with a NUL.

@@ -32,7 +32,8 @@ impl OnTarget {
 
     pub(crate) fn view(&self) -> fcm::OnTarget<'_> {
         let on = self.model.on(self.target);
-        self.state.map_or(on, |state| on.in_state(state))
+        // A state that is bound is one that the calibration has.
+        self.state.and_then(|state| on.in_state(state).ok()).unwrap_or(on)
     }
 }
 
@@ -51,7 +52,8 @@ pub extern "C" fn fcm_model_on(
     })
 }
 
-/// The same target in one state of the machine, by its number in the file.
+/// The same target in one state of the machine, by its number in the file. One that the file does not
+/// have is `FCM_INVALID_QUESTION`.
 #[unsafe(no_mangle)]
 pub extern "C" fn fcm_on_target_in_state(
     on: Option<&OnTarget>,
@@ -61,6 +63,7 @@ pub extern "C" fn fcm_on_target_in_state(
 ) -> Status {
     make(in_state, error, || {
         let on = given(on, "on")?;
+        on.model.on(on.target).in_state(state)?;
         Ok(OnTarget::new(Arc::clone(&on.model), on.target, Some(state)))
     })
 }
@@ -180,8 +183,9 @@ pub(crate) mod tests {
     };
     use crate::decision::fcm_policy_new;
     use crate::error::{FCM_INVALID_ARGUMENT, FCM_INVALID_QUESTION, FCM_OK, FCM_UNDECIDED};
+    use crate::model::Model;
     use crate::model::fcm_model_free;
-    use crate::model::tests::example;
+    use crate::model::tests::{EXAMPLE, example, load};
     use crate::partition::fcm_partition_free;
     use crate::problem::fcm_problem_text;
     use crate::problem::tests::problem;
@@ -189,7 +193,11 @@ pub(crate) mod tests {
     use crate::text::tests::read;
 
     fn on(target: Target) -> Box<OnTarget> {
-        let (model, mut on) = (example(), MaybeUninit::uninit());
+        on_of(example(), target)
+    }
+
+    fn on_of(model: Box<Model>, target: Target) -> Box<OnTarget> {
+        let mut on = MaybeUninit::uninit();
         assert_eq!(fcm_model_on(Some(&model), target, Some(&mut on), None), FCM_OK);
         // What is bound outlives its model.
         fcm_model_free(Some(model));
@@ -285,11 +293,23 @@ pub(crate) mod tests {
         let (on, elsewhere) = (on_cpu(), on(fcm_target_cpu(64)));
         assert_eq!(read(fcm_on_target_text(Some(&on))), "cpu, 2 threads, warm caches");
         assert_eq!(estimate(&elsewhere, MEASURED).evidence, FCM_EVIDENCE_UNKNOWN);
-        let mut in_state = MaybeUninit::uninit();
-        assert_eq!(fcm_on_target_in_state(Some(&on), 7, Some(&mut in_state), None), FCM_OK);
-        // SAFETY: the call wrote it.
-        let in_state = unsafe { in_state.assume_init() }.unwrap();
-        assert_eq!(in_state.state, Some(7));
+        let bound = |on: &OnTarget, state| {
+            let mut in_state = MaybeUninit::uninit();
+            let status = fcm_on_target_in_state(Some(on), state, Some(&mut in_state), None);
+            // SAFETY: the call wrote it.
+            (status, unsafe { in_state.assume_init() })
+        };
+        let (status, none) = bound(&on, 7);
+        assert_eq!(status, FCM_INVALID_QUESTION);
+        assert!(none.is_none());
+        let state = "[[state]]\nid = 1\nhandoff_us = 0.5\ntriad_gb_per_s = 55.0\n\
+                     triad_range = [50.0, 60.0]\nprocesses = 5\n";
+        let model = load(&format!("{EXAMPLE}\n{state}"), None).unwrap();
+        let with_a_state = on_of(model, fcm_target_cpu(2));
+        let (status, in_state) = bound(&with_a_state, 1);
+        assert_eq!(status, FCM_OK);
+        let in_state = in_state.unwrap();
+        assert_eq!(in_state.state, Some(1));
         assert_eq!(estimate(&in_state, MEASURED).evidence, FCM_EVIDENCE_MEASURED);
         fcm_on_target_free(Some(in_state));
         let nowhere = Target { clock: 9, ..fcm_target_cpu(1) };

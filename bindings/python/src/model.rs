@@ -52,8 +52,8 @@ impl FusionCostModel {
     }
 
     #[pyo3(signature = (target, *, state=None))]
-    fn on(&self, target: &Target, state: Option<u32>) -> OnTarget {
-        OnTarget::new(Arc::clone(&self.0), target.0, state)
+    fn on(&self, target: &Target, state: Option<u32>) -> PyResult<OnTarget> {
+        OnTarget::new(Arc::clone(&self.0), target.0, state).map_err(raise)
     }
 
     fn __repr__(&self) -> String {

@@ -22,17 +22,19 @@ pub(crate) struct OnTarget {
 }
 
 impl OnTarget {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         model: Arc<fcm::FusionCostModel>,
         target: fcm::Target,
         state: Option<u32>,
-    ) -> Self {
-        Self { model, target, state }
+    ) -> Result<Self, fcm::Error> {
+        state.map(|state| model.on(target).in_state(state)).transpose()?;
+        Ok(Self { model, target, state })
     }
 
     fn view(&self) -> fcm::OnTarget<'_> {
         let on = self.model.on(self.target);
-        self.state.map_or(on, |state| on.in_state(state))
+        // A state that is bound is one that the calibration has.
+        self.state.and_then(|state| on.in_state(state).ok()).unwrap_or(on)
     }
 }
 

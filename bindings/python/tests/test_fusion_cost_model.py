@@ -19,6 +19,14 @@ class Attention(TypedDict):
 
 
 FILE = pathlib.Path(__file__).parents[3] / "tests" / "data" / "example.toml"
+STATE = """
+[[state]]
+id = 1
+handoff_us = 0.5
+triad_gb_per_s = 55.0
+triad_range = [50.0, 60.0]
+processes = 5
+"""
 MEASURED = "add_relu/f32/m4096.n1024"
 BETWEEN = "linear_bias_relu/f32/m1024.k300.n400"
 UNKNOWN = "tanh+mul/f64/m3.n5"
@@ -244,9 +252,12 @@ def test_objects_do_not_change_and_show_what_they_are(on_cpu: fcm.OnTarget) -> N
     assert eval(repr(policy), {"Policy": fcm.Policy}) == policy
     node = fcm.GraphNode(fcm.Problem(MEASURED), input=1, operands=[0], is_output=True)
     assert eval(repr(node), vars(fcm)) == node
-    in_state = fcm.FusionCostModel.load(FILE).on(on_cpu.target, state=7)
-    assert (in_state.state, on_cpu.state) == (7, None)
+    with_a_state = FILE.read_text(encoding="utf-8") + STATE
+    in_state = fcm.FusionCostModel.from_text(with_a_state).on(on_cpu.target, state=1)
+    assert (in_state.state, on_cpu.state) == (1, None)
     assert in_state.estimate(fcm.Problem(MEASURED)).evidence == "measured"
+    with pytest.raises(fcm.InvalidQuestionError, match="no state 7"):
+        fcm.FusionCostModel.load(FILE).on(on_cpu.target, state=7)
 
 
 def test_threads_may_ask_at_once(on_cpu: fcm.OnTarget) -> None:

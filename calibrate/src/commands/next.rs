@@ -108,8 +108,9 @@ fn refresh(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
     let Place { target, machine, stop } = place;
     let older = HardwareCalibration::load(input::expect(path))?;
     let name = path.display();
-    if older.hardware.id != machine.id() {
-        let of = &older.hardware.name;
+    let is_same = older.fingerprint.is_same_machine(&machine.fingerprint);
+    if older.hardware.id != machine.id() || !is_same {
+        let of = older.machine();
         return Err(UsageError(format!("{name} is of another machine, {of}")).into());
     }
     let output = args.output.clone().unwrap_or_else(|| path.with_extension("refreshed.toml"));

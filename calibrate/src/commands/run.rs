@@ -204,7 +204,7 @@ fn baseline(
     if !calibration.fingerprint.is_same_machine(&machine.fingerprint) {
         say!(
             "warning: {file} is of another machine, {}; changes are between machines",
-            calibration.hardware.name
+            calibration.machine()
         );
     }
     let threads = u32::try_from(target.device.threads).unwrap_or(u32::MAX);

@@ -16,7 +16,7 @@ pub fn why_not_extended(base: &HardwareCalibration, machine: &Machine) -> Option
         |of: &Fingerprint| of.gpu.as_ref().map(|gpu| (gpu.driver.clone(), gpu.compiler.clone()));
     let (known, now) = (&base.fingerprint, &machine.fingerprint);
     if !known.is_same_machine(now) || gpu(known) != gpu(now) {
-        return Some(format!("it is of another machine, {}", base.hardware.name));
+        return Some(format!("it is of another machine, {}", base.machine()));
     }
     let same = |tool: &Tool| Tool { started_at: String::new(), ..tool.clone() };
     let own = build_info::tool(String::new());

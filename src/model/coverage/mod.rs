@@ -144,7 +144,11 @@ impl<'m> OnTarget<'m> {
         }
         let mut asked = Vec::with_capacity(questions.len());
         for covered in &mut questions {
-            let belief = Belief::of(&covered.problem, &covered.estimate, policy);
+            let decision =
+                self.decide_from(self.known(), covered.estimate, &covered.problem, policy);
+            // Where a policy refuses to decide, kernels stay as they are.
+            let fuses = decision.is_ok_and(|decision| decision.should_fuse());
+            let belief = Belief::of(&covered.problem, &covered.estimate, policy, fuses);
             let times = f64::from(covered.count);
             covered.expected_regret_ms = belief.regret_ms().map(|regret| times * regret);
             covered.is_safe = belief.is_safe();

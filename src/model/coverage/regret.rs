@@ -32,12 +32,19 @@ pub(super) struct Belief {
     /// Whether the policy decides by what is known.
     pub(super) counts: bool,
     is_unknown: bool,
-    /// What the policy does where it does not.
-    assumes: bool,
+    /// What the policy does. It is not always what the speedup says: where the threshold lies in its
+    /// interval, the choice is the one that can lose less, and where the policy does not decide by what
+    /// is known, it assumes something.
+    fuses: bool,
 }
 
 impl Belief {
-    pub(super) fn of(problem: &Problem, estimate: &Estimate<'_>, policy: &Policy) -> Self {
+    pub(super) fn of(
+        problem: &Problem,
+        estimate: &Estimate<'_>,
+        policy: &Policy,
+        fuses: bool,
+    ) -> Self {
         let ln_threshold = policy.threshold.ln();
         let (above, sd) = match estimate.speedup() {
             Some(Interval { value, low, high, .. }) => {
@@ -57,7 +64,7 @@ impl Belief {
             decides: !problem.chain().is_single(),
             counts: policy.counts(estimate),
             is_unknown: estimate.speedup().is_none(),
-            assumes: policy.assume().unwrap_or(false),
+            fuses,
         }
     }
 
@@ -71,8 +78,7 @@ impl Belief {
         if !self.decides {
             return 0.0;
         }
-        let fuses = if self.counts { self.above >= 0.0 } else { self.assumes };
-        let margin = if fuses { self.above } else { -self.above };
+        let margin = if self.fuses { self.above } else { -self.above };
         self.threshold * shortfall(margin, self.sd)
     }
 
@@ -143,13 +149,29 @@ mod tests {
             decides: true,
             counts: true,
             is_unknown: false,
-            assumes: false,
+            fuses: true,
         };
         assert!((belief.regret_after(0.1) - belief.regret()).abs() < 1e-12);
         assert!(belief.regret_after(0.0) < 1e-12);
         let by_sd = [0.02, 0.05, 0.08].map(|sd| belief.regret_after(sd));
         assert!(by_sd.is_sorted() && by_sd[2] < belief.regret(), "{by_sd:?}");
         assert!(!belief.is_safe() && belief.is_safe_after(0.03));
+    }
+
+    #[test]
+    fn a_decision_against_what_is_likelier_is_expected_to_lose_more() {
+        let with = Belief {
+            above: 0.02,
+            sd: 0.1,
+            threshold: 1.0,
+            weight_ms: 1.0,
+            decides: true,
+            counts: true,
+            is_unknown: false,
+            fuses: true,
+        };
+        let against = Belief { fuses: false, ..with };
+        assert!((against.regret() - with.regret() - 0.02).abs() < 1e-9);
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub struct GraphNode {
     pub problem: Problem,
     /// The node that writes what the first op transforms; `None` where it comes from outside.
     pub input: Option<usize>,
-    /// The nodes that write other operands. Weights and other constants are not nodes.
+    /// The nodes that write other operands, in the order of the ops that read them. Weights and other
+    /// constants are not nodes.
     pub operands: Vec<usize>,
     /// Whether something outside reads what it writes.
     pub is_output: bool,
@@ -85,6 +86,8 @@ pub(super) struct Units<'g> {
     pub(super) units: Vec<Unit>,
     /// The ops that may come before each in a kernel.
     feeders: Vec<Vec<usize>>,
+    /// The op that may come behind each in a kernel: the only one that reads it.
+    next: Vec<Option<usize>>,
 }
 
 /// An op of a graph.
@@ -127,7 +130,13 @@ impl<'g> Units<'g> {
                 units.push(Unit { node: index, step });
             }
         }
-        Ok(Self { nodes, starts, units, feeders })
+        let mut next = vec![None; units.len()];
+        for (unit, of_unit) in feeders.iter().enumerate() {
+            for &before in of_unit {
+                next[before] = Some(unit);
+            }
+        }
+        Ok(Self { nodes, starts, units, feeders, next })
     }
 
     pub(super) fn feeders(&self) -> &[Vec<usize>] {
@@ -158,8 +167,9 @@ impl<'g> Units<'g> {
 
     /// The op that reads what another writes, if it is the only one and may be in the same kernel.
     pub(super) fn next(&self, unit: usize) -> Option<usize> {
-        self.feeders.iter().position(|feeders| feeders.contains(&unit))
+        self.next[unit]
     }
+
     /// The last op of a node.
     pub(super) fn last_of(&self, node: usize) -> usize {
         self.starts[node] + self.nodes[node].problem.chain().len() - 1

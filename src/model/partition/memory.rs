@@ -1,7 +1,26 @@
 //! The memory that the kernels of a graph need at once.
 
 use super::graph::Units;
-use crate::vocabulary::{Op, Operand, OperandKind};
+use crate::vocabulary::{Op, Operand, OperandKind, Step};
+
+/// What an op reads of what another one writes.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    /// The op that writes it.
+    of: usize,
+    /// Whether it is an input or an operand that the op has, and not one that its node names beyond
+    /// those.
+    is_own: bool,
+}
+
+/// Which op reads what, and until when it is needed.
+struct Reads {
+    /// What each op reads.
+    of_unit: Vec<Vec<Read>>,
+    /// The last kernel that reads what an op writes; the number of kernels, where something outside
+    /// does.
+    needed_until: Vec<usize>,
+}
 
 impl Units<'_> {
     /// The most bytes that are alive at once when paths run as kernels one after the other: what a
@@ -10,82 +29,94 @@ impl Units<'_> {
     /// and not before: nodes do not say which of them read the same. An elementwise or row kernel
     /// writes over its input, where nobody needs that any more.
     pub(super) fn peak_bytes(&self, cut: &[Vec<usize>]) -> u64 {
-        let needed_until: Vec<usize> =
-            (0..self.units.len()).map(|unit| self.needed_until(unit, cut)).collect();
-        let of_kernel = |(kernel, path): (usize, &Vec<usize>)| {
-            let written_before = cut[..kernel].iter().filter_map(|path| path.last());
-            let is_alive = |unit: &&usize| needed_until[**unit] >= kernel;
-            let alive = written_before.filter(is_alive).map(|&unit| self.output_bytes(unit));
-            alive.sum::<u64>() + self.own_bytes(path, |unit| needed_until[unit] == kernel)
-        };
-        cut.iter().enumerate().map(of_kernel).max().unwrap_or(0)
-    }
-
-    /// The last kernel that reads what an op writes; the number of kernels, where something outside
-    /// does.
-    fn needed_until(&self, unit: usize, cut: &[Vec<usize>]) -> usize {
-        let kernel_of = |unit: usize| cut.iter().position(|path| path.contains(&unit));
-        let node = self.units[unit].node;
-        if unit != self.last_of(node) {
-            return kernel_of(unit + 1).unwrap_or(cut.len());
+        let reads = self.reads(cut);
+        let (mut most, mut alive) = (0, 0);
+        // What is needed no longer when a kernel has run.
+        let mut ending = vec![0; cut.len()];
+        for (kernel, path) in cut.iter().enumerate() {
+            most = most.max(alive + self.own_bytes(path, kernel, &reads));
+            let Some(&last) = path.last() else { continue };
+            alive += self.output_bytes(last);
+            if let Some(ending) = ending.get_mut(reads.needed_until[last]) {
+                *ending += self.output_bytes(last);
+            }
+            alive -= ending[kernel];
         }
-        let readers = (0..self.nodes.len()).filter_map(|reader| {
-            let of_reader = &self.nodes[reader];
-            let is_operand = of_reader.operands.contains(&node);
-            // Which op reads an operand is not known; at the latest it is the last one.
-            let by = if is_operand { self.last_of(reader) } else { self.starts[reader] };
-            (is_operand || of_reader.input == Some(node)).then(|| kernel_of(by)).flatten()
-        });
-        let outside = self.nodes[node].is_output.then_some(cut.len());
-        readers.chain(outside).max().unwrap_or(cut.len())
+        most
     }
 
-    /// Bytes that a kernel needs besides what other kernels wrote. `is_last` tells of an op whether
-    /// this kernel is the last one that reads its output.
-    fn own_bytes(&self, path: &[usize], is_last: impl Fn(usize) -> bool) -> u64 {
+    fn reads(&self, cut: &[Vec<usize>]) -> Reads {
+        let mut of_unit: Vec<Vec<Read>> = vec![Vec::new(); self.units.len()];
+        for (unit, of_unit) in of_unit.iter_mut().enumerate() {
+            of_unit.extend(self.before(unit).map(|of| Read { of, is_own: true }));
+        }
+        for node in 0..self.nodes.len() {
+            for (unit, read) in self.operands(node) {
+                of_unit[unit].push(read);
+            }
+        }
+        let mut kernel_of = vec![cut.len(); self.units.len()];
+        for (kernel, path) in cut.iter().enumerate() {
+            for &unit in path {
+                kernel_of[unit] = kernel;
+            }
+        }
+        let mut last_reader: Vec<Option<usize>> = vec![None; self.units.len()];
+        for (unit, of_unit) in of_unit.iter().enumerate() {
+            for read in of_unit {
+                let reader = Some(kernel_of[unit]);
+                last_reader[read.of] = last_reader[read.of].max(reader);
+            }
+        }
+        for (node, of_node) in self.nodes.iter().enumerate() {
+            if of_node.is_output {
+                last_reader[self.last_of(node)] = None;
+            }
+        }
+        let needed_until = last_reader.into_iter().map(|last| last.unwrap_or(cut.len())).collect();
+        Reads { of_unit, needed_until }
+    }
+
+    /// What a node names as operands, with the ops that read them: those of its ops that have
+    /// operands, in their order. Where it names fewer, its last ones do: the others come from outside.
+    /// Where it names more, its last op does.
+    fn operands(&self, node: usize) -> impl Iterator<Item = (usize, Read)> {
+        let units = self.starts[node]..=self.last_of(node);
+        let mut slots: Vec<usize> = Vec::new();
+        for unit in units {
+            let count = activations(&self.units[unit].step).count();
+            slots.extend(std::iter::repeat_n(unit, count));
+        }
+        let named = &self.nodes[node].operands;
+        let unnamed = slots.len().saturating_sub(named.len());
+        let last = self.last_of(node);
+        named.iter().enumerate().map(move |(index, &of)| {
+            let slot = slots.get(unnamed + index);
+            let read = Read { of: self.last_of(of), is_own: slot.is_some() };
+            (slot.copied().unwrap_or(last), read)
+        })
+    }
+
+    /// Bytes that a kernel needs besides what other kernels wrote.
+    fn own_bytes(&self, path: &[usize], kernel: usize, reads: &Reads) -> u64 {
         let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return 0 };
-        let operands: u64 = path.iter().map(|&unit| self.operand_bytes(unit)).sum();
+        let operands: u64 = path.iter().map(|&unit| operand_bytes(&self.units[unit].step)).sum();
         let step = &self.units[first].step;
         let input = step.input.elements() * step.input_element_bytes();
         // Of all that it reads, other kernels wrote these; what it reads twice was counted twice.
-        let written = path.iter().flat_map(|&unit| self.read_by(unit));
-        let written = written.filter(|unit| !path.contains(unit));
-        let inside: u64 = written.map(|unit| self.output_bytes(unit)).sum();
+        let read = path.iter().flat_map(|&unit| &reads.of_unit[unit]);
+        let written = read.filter(|read| read.is_own && !path.contains(&read.of));
+        let inside: u64 = written.map(|read| self.output_bytes(read.of)).sum();
         let output = self.output_bytes(last);
-        let is_replaced = |before: &usize| is_last(*before) && self.output_bytes(*before) == output;
+        let is_replaced = |before: &usize| {
+            reads.needed_until[*before] == kernel && self.output_bytes(*before) == output
+        };
         let is_in_place = self.before(first).as_ref().is_some_and(is_replaced)
             && path
                 .iter()
                 .map(|&unit| self.units[unit].step.op)
                 .all(|op| op.is_pointwise() || op.is_row());
         (input + operands).saturating_sub(inside) + if is_in_place { 0 } else { output }
-    }
-
-    /// Bytes of an op's operands that are not constants.
-    fn operand_bytes(&self, unit: usize) -> u64 {
-        let step = &self.units[unit].step;
-        let is_activation = |kind: OperandKind| match kind {
-            OperandKind::PerElement => true,
-            OperandKind::Matrix => matches!(step.op, Op::Qk | Op::Pv),
-            OperandKind::PerChannel | OperandKind::Scalar | OperandKind::Random => false,
-        };
-        let operands = step.op.operands().iter().filter(|operand| is_activation(operand.kind));
-        let bytes_of = |operand: &Operand| {
-            let is_matrix = operand.kind == OperandKind::Matrix;
-            let of_element = if is_matrix { step.dtype.bytes() } else { step.dtype.sum_bytes() };
-            step.operand_shape(operand).elements() * of_element
-        };
-        operands.map(bytes_of).sum()
-    }
-
-    /// The ops that write what an op reads, operands with the last op of their node.
-    fn read_by(&self, unit: usize) -> Vec<usize> {
-        let node = self.units[unit].node;
-        let is_last = unit == self.last_of(node);
-        let operands = self.nodes[node].operands.iter().filter(|_| is_last);
-        let mut read: Vec<usize> = operands.map(|&operand| self.last_of(operand)).collect();
-        read.extend(self.before(unit));
-        read
     }
 
     /// The op that writes what an op transforms.
@@ -100,6 +131,25 @@ impl Units<'_> {
     fn output_bytes(&self, unit: usize) -> u64 {
         self.units[unit].step.output_bytes()
     }
+}
+
+/// The operands of an op that are not constants.
+fn activations(step: &Step) -> impl Iterator<Item = &Operand> {
+    step.op.operands().iter().filter(|operand| match operand.kind {
+        OperandKind::PerElement => true,
+        OperandKind::Matrix => matches!(step.op, Op::Qk | Op::Pv),
+        OperandKind::PerChannel | OperandKind::Scalar | OperandKind::Random => false,
+    })
+}
+
+/// Their bytes.
+fn operand_bytes(step: &Step) -> u64 {
+    let bytes_of = |operand: &Operand| {
+        let is_matrix = operand.kind == OperandKind::Matrix;
+        let of_element = if is_matrix { step.dtype.bytes() } else { step.dtype.sum_bytes() };
+        step.operand_shape(operand).elements() * of_element
+    };
+    activations(step).map(bytes_of).sum()
 }
 
 #[cfg(test)]
@@ -158,5 +208,33 @@ mod tests {
         assert_eq!(peak(&longer, &[&[0], &[1], &[2], &[3]]), 2);
         longer[2].is_output = true;
         assert_eq!(peak(&longer, &[&[0], &[1], &[2], &[3]]), 3, "the sum needs a place of its own");
+    }
+
+    #[test]
+    fn an_operand_is_read_by_the_op_that_has_it() {
+        // What ReLU wrote is added before the last op, and is needed no longer.
+        let graph = [
+            node("relu/f32/m8.n4"),
+            node("linear/f32/m8.k4.n4").reading(0),
+            node("add_relu/f32/m8.n4").reading(1).with_operands([0]),
+        ];
+        let apart = [&graph[..2], &[node("add/f32/m8.n4").reading(1).with_operands([0])]].concat();
+        assert_eq!(peak(&apart, &[&[0], &[1], &[2]]), 2);
+        assert_eq!(peak(&graph, &[&[0], &[1], &[2], &[3]]), 2);
+        assert_eq!(peak(&graph, &[&[0], &[1], &[2, 3]]), 2);
+        // The first of two operands is that of the first op.
+        let two = [
+            node("relu/f32/m8.n4"),
+            node("linear/f32/m8.k4.n4").reading(0),
+            node("tanh/f32/m8.n4").reading(1),
+            node("mul_add_relu/f32/m8.n4").reading(2).with_operands([0, 1]),
+        ];
+        assert_eq!(peak(&two, &[&[0], &[1], &[2], &[3], &[4], &[5]]), 3);
+    }
+
+    #[test]
+    fn an_operand_that_no_op_has_is_alive_until_the_last_one() {
+        let graph = [node("relu/f32/m8.n4"), node("tanh/f32/m8.n4").with_operands([0])];
+        assert_eq!(peak(&graph, &[&[0], &[1]]), 3, "its input, its output, and what ReLU wrote");
     }
 }

@@ -8,6 +8,8 @@ mod search;
 pub use graph::{GraphNode, NodeOps};
 pub use possible::{PossibleKernel, possible_kernels};
 
+use rustc_hash::FxHashSet;
+
 use super::answer::{Estimate, Interval};
 use super::on_target::OnTarget;
 use super::policy::{Decision, Policy};
@@ -42,6 +44,7 @@ pub struct Alternative {
     pub segments: Vec<Vec<NodeOps>>,
     /// By how many milliseconds it is slower than the best split. Kernels that both have are in
     /// neither side of this difference, so that it is more certain than the difference of two totals.
+    /// Below zero where a split is faster that the policy does not allow, such as by its threshold.
     pub slower_by_ms: Interval,
     /// The most bytes that are alive at once.
     pub peak_bytes: u64,
@@ -216,6 +219,7 @@ impl<'m> Costs<'_, 'm> {
 
     fn alternative(&self, best: &Cut, cut: &Cut) -> Alternative {
         let saved = |of: &Cut, but: &Cut| {
+            let but: FxHashSet<&Vec<usize>> = but.iter().collect();
             sum(of.iter().filter(|path| !but.contains(path)).map(|path| self.saved_by(path)))
         };
         Alternative {

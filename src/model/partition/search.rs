@@ -71,8 +71,11 @@ pub(super) fn best_two(
         each_path(feeders, &mut vec![op], &mut |path| search.consider(path, &mut best, &mut saved));
         search.choices.push(best);
     }
-    let feeds = |op: &usize| feeders.iter().any(|of_one| of_one.contains(op));
-    let roots: Vec<usize> = (0..feeders.len()).filter(|op| !feeds(op)).collect();
+    let mut feeds = vec![false; feeders.len()];
+    for &op in feeders.iter().flatten() {
+        feeds[op] = true;
+    }
+    let roots: Vec<usize> = (0..feeders.len()).filter(|&op| !feeds[op]).collect();
     search.together(&roots).map(|ranked| {
         ranked.map(|(ranked, _)| {
             let mut cut = Cut::new();

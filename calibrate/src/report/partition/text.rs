@@ -3,7 +3,7 @@
 use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::{mebibytes, milliseconds, percent, ratio};
 use cli_support::width::Width;
-use fusion_cost_model::Problem;
+use fusion_cost_model::{Evidence, Problem};
 
 use super::super::estimated::{Range, short};
 use super::{Kernel, Known, Question, Split, SplitModel};
@@ -72,6 +72,9 @@ impl SplitModel {
         let mut note = |lead: &str, line: &str| {
             text += &width.wrap(&format!("{lead:<LABEL$}"), line, LABEL);
         };
+        if self.evidence.iter().any(|known| known.evidence == Evidence::Unknown) {
+            note("unknown", "`always fused` keeps ops apart where nothing is known of one kernel");
+        }
         for (index, opaque) in self.opaque.iter().enumerate() {
             let lead = if index == 0 { "opaque" } else { "" };
             note(lead, &format!("{} x {}: {}", opaque.nodes, opaque.op, opaque.reason));
