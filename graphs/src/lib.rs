@@ -1,7 +1,7 @@
 //! Reads a neural network and says which of its ops could be one kernel.
 //!
 //! A [`Graph`] is read from an ONNX file, or from the JSON that `docs/graph-json.md` describes and
-//! a short exporter writes from a `torch.fx` graph. [`Graph::segments`] gives the
+//! an exporter writes from a `torch.fx` graph. [`Graph::segments`] gives the
 //! dimensions that it leaves open a number, infers shapes, and recognises the ops of the vocabulary
 //! of [`fusion_cost_model`]. A [`Segment`] is a run of such ops in which each result has one reader:
 //! [`Segment::problem`] is what one kernel of some of them would compute, which a cost model is
