@@ -17,8 +17,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 from torch.fx.passes.shape_prop import TensorMetadata
 
-# Calls that read no element of a tensor.
+# Calls that read no element of a tensor, and where calls are defined that compute with numbers.
 OF_SHAPES = {"getattr", "size", "dim", "numel", "nelement", "ndimension"}
+OF_NUMBERS = {"_operator", "builtins", "math"}
 
 
 def shape(tensor):
@@ -35,25 +36,25 @@ def pair(value):
 # without a name keeps PyTorch's.
 
 
-def plain(op, *names):
-    return lambda of, result: (op, {name: of[name] for name in names or ("input",)}, {})
+def inputs(of, names="input"):
+    return {name: of[name] for name in names.split()}
 
 
-def of_two(op):
-    both = plain(op, "input", "other")
-    return lambda of, result: (
-        both(of, result) if of["alpha"] in (None, 1) and of["rounding_mode"] is None else None)
+def plain(op, names="input"):
+    return lambda of, result: (op, inputs(of, names), {})
 
 
-def gemm(of, result):
-    inputs = {"mat1": of["mat1"], "mat2": of["mat2"], "input": of["input"]}
-    is_plain = of["alpha"] in (None, 1) and of["beta"] in (None, 1)
-    return ("Gemm", inputs, {}) if is_plain else None
+def unscaled(op, names):
+    def rule(of, result):
+        is_unscaled = of.get("beta") in (None, 1) and of["alpha"] in (None, 1)
+        is_plain = is_unscaled and of.get("rounding_mode") is None
+        return (op, inputs(of, names), {}) if is_plain else None
+    return rule
 
 
 def linear(of, result):
-    inputs = {name: of[name] for name in ("input", "weight", "bias")}
-    return ("Linear", inputs, {}) if len(shape(of["weight"])) == 2 else None
+    is_matrix = len(shape(of["weight"])) == 2
+    return ("Linear", inputs(of, "input weight bias"), {}) if is_matrix else None
 
 
 def conv(of, result):
@@ -66,16 +67,16 @@ def conv(of, result):
         pads = [both // 2 for both in total] + [both - both // 2 for both in total]
     else:
         pads = pair(0 if padding in (None, "valid") else padding) * 2
-    inputs = {name: of[name] for name in ("input", "weight", "bias")}
-    return "Conv", inputs, {"group": of["groups"] or 1, "strides": pair(of["stride"] or 1),
-                            "pads": pads, "dilations": dilations}
+    return "Conv", inputs(of, "input weight bias"), {
+        "group": of["groups"] or 1, "strides": pair(of["stride"] or 1),
+        "pads": pads, "dilations": dilations}
 
 
 def max_pool(of, result):
     if len(shape(of["input"])) != 4 or of["return_indices"]:
         return None
     size = pair(of["kernel_size"])
-    return "MaxPool", {"input": of["input"]}, {
+    return "MaxPool", inputs(of), {
         "kernel_shape": size, "strides": pair(of["stride"] or size),
         "pads": pair(of["padding"] or 0) * 2, "dilations": pair(of["dilation"] or 1),
         "ceil_mode": int(bool(of["ceil_mode"]))}
@@ -92,29 +93,28 @@ def attention(of, result):
     is_usual = isinstance(scale, (int, float)) and math.isclose(scale, query[-1] ** -0.5)
     if not fits or not is_usual or of["dropout_p"] or of["is_causal"]:
         return None
-    return "Attention", {name: of[name] for name in ("query", "key", "value", "attn_mask")}, {}
+    return "Attention", inputs(of, "query key value attn_mask"), {}
 
 
 def softmax(of, result):
     is_along_one = isinstance(of["dim"], int)
-    return ("Softmax", {"input": of["input"]}, {"axis": of["dim"]}) if is_along_one else None
+    return ("Softmax", inputs(of), {"axis": of["dim"]}) if is_along_one else None
 
 
 def gelu(of, result):
-    return "Gelu", {"input": of["input"]}, {"approximate": of["approximate"] or "none"}
+    return "Gelu", inputs(of), {"approximate": of["approximate"] or "none"}
 
 
 def leaky_relu(of, result):
     slope = 0.01 if of["negative_slope"] is None else of["negative_slope"]
-    return "LeakyRelu", {"input": of["input"]}, {"alpha": slope}
+    return "LeakyRelu", inputs(of), {"alpha": slope}
 
 
-def norm(op, *names):
+def norm(op, names):
     def rule(of, result):
         sizes = of["normalized_shape"]
-        inputs = {name: of[name] for name in ("input", *names)}
         is_known = isinstance(sizes, (tuple, list))
-        return (op, inputs, {"axis": -len(sizes)}) if is_known else None
+        return (op, inputs(of, names), {"axis": -len(sizes)}) if is_known else None
     return rule
 
 
@@ -122,13 +122,12 @@ def batch_norm(of, result):
     # A channel of a matrix is a column; of three dimensions the reader would take another one.
     if of["training"] or of["running_mean"] is None or len(result.shape) not in (2, 4):
         return None
-    names = ("input", "weight", "bias", "running_mean", "running_var")
-    return "BatchNormalization", {name: of[name] for name in names}, {}
+    return "BatchNormalization", inputs(of, "input weight bias running_mean running_var"), {}
 
 
 def dropout(of, result):
     if of["training"] not in (None, True):
-        return "Identity", {"input": of["input"]}, {}
+        return "Identity", inputs(of), {}
     ratio = 0.5 if of["p"] is None else of["p"]
     return "Dropout", {"input": of["input"], "ratio": ratio, "training": True}, {}
 
@@ -142,23 +141,23 @@ def order(of, result):
     elif axes:
         one, other = of["dim0"], of["dim1"]
         axes[one], axes[other] = axes[other], axes[one]
-    return "Transpose", {"input": of["input"]}, {"perm": axes}
+    return "Transpose", inputs(of), {"perm": axes}
 
 
 def turned(of, result):
-    return "Transpose", {"input": of["input"]}, {"perm": list(range(len(result.shape)))[::-1]}
+    return "Transpose", inputs(of), {"perm": list(range(len(result.shape)))[::-1]}
 
 
-SUM, PRODUCT = "input other alpha rounding_mode", "input mat2"
+TWO = "input other alpha rounding_mode"
 # The parameters and the rule of PyTorch's functions, methods and modules, whose attributes have the
 # names of parameters. A star takes all arguments that are left.
 OPS = {
-    **dict.fromkeys(["add", "iadd"], (SUM, of_two("Add"))),
-    **dict.fromkeys(["mul", "imul"], (SUM, of_two("Mul"))),
-    **dict.fromkeys(["div", "truediv", "itruediv"], (SUM, of_two("Div"))),
-    "matmul": ("input other", plain("MatMul", "input", "other")),
-    **dict.fromkeys(["mm", "bmm"], (PRODUCT, plain("MatMul", "input", "mat2"))),
-    "addmm": ("input mat1 mat2 beta alpha", gemm),
+    **dict.fromkeys(["add", "iadd"], (TWO, unscaled("Add", "input other"))),
+    **dict.fromkeys(["mul", "imul"], (TWO, unscaled("Mul", "input other"))),
+    **dict.fromkeys(["div", "truediv", "itruediv"], (TWO, unscaled("Div", "input other"))),
+    "matmul": ("input other", plain("MatMul", "input other")),
+    **dict.fromkeys(["mm", "bmm"], ("input mat2", plain("MatMul", "input mat2"))),
+    "addmm": ("input mat1 mat2 beta alpha", unscaled("Gemm", "mat1 mat2 input")),
     "linear": ("input weight bias", linear),
     "conv2d": ("input weight bias stride padding dilation groups padding_mode", conv),
     "maxpool2d": (
@@ -168,8 +167,8 @@ OPS = {
     # A dtype shows in the result.
     "softmax": ("input dim _stacklevel dtype", softmax),
     "layernorm": (
-        "input normalized_shape weight bias eps", norm("LayerNormalization", "weight", "bias")),
-    "rmsnorm": ("input normalized_shape weight eps", norm("RMSNormalization", "weight")),
+        "input normalized_shape weight bias eps", norm("LayerNormalization", "input weight bias")),
+    "rmsnorm": ("input normalized_shape weight eps", norm("RMSNormalization", "input weight")),
     # The function has other orders of its parameters, and stays opaque.
     **dict.fromkeys(["batchnorm1d", "batchnorm2d"], (
         "input weight bias running_mean running_var training", batch_norm)),
@@ -185,6 +184,9 @@ OPS = {
     **dict.fromkeys(["contiguous", "identity"], ("input", plain("Identity"))),
     "transpose": ("input dim0 dim1 dims", order), "permute": ("input *dims", order),
     "t": ("input", turned),
+    # What is random is not computed ahead of time, even of constants.
+    "randlike": ("input", plain("RandomUniformLike")),
+    "randnlike": ("input", plain("RandomNormalLike")),
 }
 
 
@@ -225,9 +227,23 @@ def is_of_pytorch(named, inner):
     return home.split(".")[0] in ("torch", "_operator") and is_native
 
 
-def is_in_place(target, call, inner):
+def name_of(named):
+    return getattr(named, "__name__", None) or str(named)
+
+
+def overwritten(call, inner):
+    """The node whose tensor a call overwrites, if it does."""
+    if "out" in call.kwargs:
+        return call.kwargs["out"]
+    first = call.args[0] if call.args else None
+    is_tensor = isinstance(first, Node) and isinstance(
+        first.meta.get("tensor_meta"), TensorMetadata)
+    return first if is_tensor and is_in_place(call, inner) else None
+
+
+def is_in_place(call, inner):
     """Whether a call overwrites its first argument."""
-    name = target.split(".")[0]
+    name = name_of(call.target if inner is None else type(inner)).split(".")[0]
     is_named_so = name.endswith("_") and not name.endswith("__")
     is_operator = call.target is getattr(operator, name, None)
     is_assignment = is_operator and name[0] == "i" and hasattr(operator, f"__{name[1:]}__")
@@ -242,18 +258,32 @@ class Exporter:
         self.file |= {key: [] for key in ("inputs", "constants", "nodes", "tensors", "outputs")}
         # What calls give that no element of a tensor decides, such as sizes.
         self.values = {}
-        # By a node whose tensor was overwritten, the node that did so.
-        self.overwritten = {}
+        # By a node whose tensor was overwritten, the node that did so; and by one that fetches an
+        # attribute again, the first one that did.
+        self.later = {}
+        self.attributes = {}
+        # Attributes that calls overwrite, as a whole or in part, are not known ahead of time.
+        self.written = set()
+        for node in module.graph.nodes:
+            base = overwritten(node, self.inner(node)) if node.op.startswith("call") else None
+            while isinstance(base, Node) and base.op.startswith("call") and base.args:
+                base = base.args[0]
+            if isinstance(base, Node) and base.op == "get_attr":
+                self.written.add(base.target)
+
+    def inner(self, node):
+        return self.module.get_submodule(node.target) if node.op == "call_module" else None
 
     def declare(self, kind, name, dtype, shape, **more):
-        self.file[kind].append({"name": name, "dtype": str(dtype), "shape": list(shape), **more})
+        dtype = "f8" if "float8" in str(dtype) else str(dtype)
+        self.file[kind].append({"name": name, "dtype": dtype, "shape": list(shape), **more})
         return name
 
     def current(self, node):
         if node in self.values:
             return self.values[node]
-        while node in self.overwritten:
-            node = self.overwritten[node]
+        while node in self.later:
+            node = self.later[node]
         return node
 
     def reads(self, node):
@@ -263,8 +293,14 @@ class Exporter:
 
     def given(self, node):
         """An input or constant of the graph."""
+        if not node.meta.keys() & {"tensor_meta", "type"}:
+            raise ValueError(f"{node.name} has no shape; run ShapeProp on the module first")
+        is_attribute = node.op == "get_attr"
+        if is_attribute and self.attributes.setdefault(node.target, node) is not node:
+            self.later[node] = self.attributes[node.target]
+            return
         metas = list(leaves(node.meta.get("tensor_meta")))
-        kind = "inputs" if node.op == "placeholder" else "constants"
+        kind = "constants" if is_attribute and node.target not in self.written else "inputs"
         if len(metas) == 1:
             # A tensor without elements depends on nothing, and inputs have no sizes of 0.
             kind = "constants" if 0 in metas[0].shape else kind
@@ -280,11 +316,13 @@ class Exporter:
 
     def is_known(self, node, target):
         """Whether a call gives no tensor, and no element decides what; keeps what it gives."""
-        reads = [one for one in node.all_input_nodes if one not in self.values]
-        metas = [one.meta.get("tensor_meta") for one in reads]
+        metas = [one.meta.get("tensor_meta") for one in node.all_input_nodes
+                 if one not in self.values]
         is_of_shapes = target in OF_SHAPES and all(isinstance(m, TensorMetadata) for m in metas)
-        if any(leaves(node.meta.get("tensor_meta"))) or node.op == "call_module" or (
-                reads and not is_of_shapes):
+        is_method = node.op == "call_method"
+        is_of_numbers = is_method or getattr(node.target, "__module__", None) in OF_NUMBERS
+        gives_tensors = any(leaves(node.meta.get("tensor_meta")))
+        if gives_tensors or not (is_of_shapes or (is_of_numbers and not metas)):
             return False
 
         def stand_in(one):
@@ -294,9 +332,7 @@ class Exporter:
             return torch.empty(meta.shape, dtype=meta.dtype, device="meta")
 
         args, kwargs = map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in)
-        function = node.target
-        if node.op == "call_method":
-            function, args = getattr(args[0], node.target), args[1:]
+        function = getattr(type(args[0]), node.target) if is_method else node.target
         self.values[node] = function(*args, **kwargs)
         return True
 
@@ -332,9 +368,9 @@ class Exporter:
         return is_readable and is_one_dtype and set(self.reads(node)) <= set(nodes)
 
     def call(self, node):
-        inner = self.module.get_submodule(node.target) if node.op == "call_module" else None
+        inner = self.inner(node)
         named = node.target if inner is None else type(inner)
-        target = getattr(named, "__name__", None) or str(named)
+        target = name_of(named)
         if self.is_known(node, target):
             return
         if found := self.known_op(node, target, named, inner):
@@ -354,11 +390,9 @@ class Exporter:
             self.declare("tensors", node.name, meta.dtype, meta.shape)
         elif node.meta.get("type") in (int, float, bool):
             self.declare("tensors", node.name, "f32", [])
-        first = node.args[0] if node.args else None
-        is_tensor = isinstance(first, Node) and isinstance(
-            first.meta.get("tensor_meta"), TensorMetadata)
-        if is_tensor and is_in_place(target, node, inner):
-            self.overwritten[self.current(first)] = node
+        before = overwritten(node, inner)
+        if isinstance(before, Node):
+            self.later[self.current(before)] = node
 
     def export(self):
         for node in self.module.graph.nodes:
@@ -372,6 +406,4 @@ class Exporter:
 
 
 def fx_to_json(module):
-    if not any("tensor_meta" in node.meta for node in module.graph.nodes):
-        raise ValueError("no node says its shape; run ShapeProp on the module first")
     return Exporter(module).export()

@@ -67,9 +67,11 @@ IN_PLACE = ("add_", "mul_", "relu_", "sub_")
 def check_reads(module, file):
     """Whether each node reads every tensor that its call reads, unless that was overwritten."""
     nodes = {node["name"]: node for node in file["nodes"]}
+    attributes = {}
     overwrites = {node.args[0] for node in module.graph.nodes if node.target in IN_PLACE}
     for node in module.graph.nodes:
         for read in node.all_input_nodes:
+            read = attributes.setdefault(read.target, read) if read.op == "get_attr" else read
             is_tensor = "tensor_meta" in read.meta and node.name in nodes
             if is_tensor and read not in overwrites:
                 assert read.name in nodes[node.name]["inputs"], (node, read)
@@ -312,6 +314,32 @@ def test_what_is_overwritten_is_read_as_it_is_then():
     file = fx_to_json(traced(Module(overwrite, **LAYER), ROWS))
     assert [(node["op"], *node["inputs"]) for node in file["nodes"]][1:] == [
         ("relu_", "l"), ("relu", "relu_"), ("Add", "relu", "x"), ("Add", "add_", "add_")]
+
+
+def test_what_is_overwritten_is_no_constant():
+    # A buffer would be fetched while the graph is traced.
+    cache = {"cache": nn.Parameter(torch.zeros(16, 64), requires_grad=False)}
+
+    def whole(module, x):
+        return module.cache.copy_(x) + module.cache
+
+    def part(module, x):
+        return module.cache[:, :8].add_(x[:, :8]) + module.cache[:, 8:16]
+
+    def out(module, x):
+        return torch.mul(x, x, out=module.cache) + module.cache
+
+    for function in (whole, part, out):
+        file = fx_to_json(traced(Module(function, **cache), ROWS))
+        check(file)
+        assert [tensor["name"] for tensor in file["inputs"]] == ["x", "cache"]
+        assert not file["constants"]
+    assert file["nodes"][-1]["inputs"] == ["mul", "mul"]
+
+
+def test_what_is_random_is_not_computed_ahead():
+    assert nodes_of(lambda module, x: x + torch.randn_like(module.w), w=parameter(16, 64)) == [
+        ("RandomNormalLike", "w"), ("Add", "x randn_like")]
 
 
 def test_dtypes_that_differ_make_no_op():
