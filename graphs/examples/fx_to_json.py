@@ -134,18 +134,15 @@ def dropout(of, result):
 
 def order(of, result):
     axes = list(range(len(result.shape)))
-    if of["dims"] is not None:
-        dims = of["dims"]
-        dims = dims[0] if dims and isinstance(dims[0], (tuple, list)) else dims
+    if dims := of["dims"]:
+        dims = dims[0] if isinstance(dims[0], (tuple, list)) else dims
         axes = [dim % len(axes) for dim in dims]
+    elif of.get("dim0") is None:
+        axes.reverse()
     elif axes:
         one, other = of["dim0"], of["dim1"]
         axes[one], axes[other] = axes[other], axes[one]
     return "Transpose", inputs(of), {"perm": axes}
-
-
-def turned(of, result):
-    return "Transpose", inputs(of), {"perm": list(range(len(result.shape)))[::-1]}
 
 
 TWO = "input other alpha rounding_mode"
@@ -182,8 +179,8 @@ OPS = {
     "unflatten": ("input dim sizes", plain("Reshape")),
     **dict.fromkeys(["squeeze", "unsqueeze"], ("input *dim", plain("Reshape"))),
     **dict.fromkeys(["contiguous", "identity"], ("input", plain("Identity"))),
-    "transpose": ("input dim0 dim1 dims", order), "permute": ("input *dims", order),
-    "t": ("input", turned),
+    **dict.fromkeys(["t", "transpose"], ("input dim0 dim1 dims", order)),
+    "permute": ("input *dims", order),
     # What is random is not computed ahead of time, even of constants.
     "randlike": ("input", plain("RandomUniformLike")),
     "randnlike": ("input", plain("RandomNormalLike")),
@@ -233,22 +230,16 @@ def name_of(named):
 
 def overwritten(call, inner):
     """The node whose tensor a call overwrites, if it does."""
-    if "out" in call.kwargs:
-        return call.kwargs["out"]
-    first = call.args[0] if call.args else None
-    is_tensor = isinstance(first, Node) and isinstance(
-        first.meta.get("tensor_meta"), TensorMetadata)
-    return first if is_tensor and is_in_place(call, inner) else None
-
-
-def is_in_place(call, inner):
-    """Whether a call overwrites its first argument."""
     name = name_of(call.target if inner is None else type(inner)).split(".")[0]
     is_named_so = name.endswith("_") and not name.endswith("__")
     is_operator = call.target is getattr(operator, name, None)
     is_assignment = is_operator and name[0] == "i" and hasattr(operator, f"__{name[1:]}__")
     is_asked_to = True in (call.kwargs.get("inplace"), getattr(inner, "inplace", None))
-    return is_named_so or is_assignment or is_asked_to
+    first = call.args[0] if call.args and (is_named_so or is_assignment or is_asked_to) else None
+    node = call.kwargs.get("out", first)
+    is_tensor = isinstance(node, Node) and isinstance(
+        node.meta.get("tensor_meta"), TensorMetadata)
+    return node if is_tensor else None
 
 
 class Exporter:
@@ -266,8 +257,8 @@ class Exporter:
         self.written = set()
         for node in module.graph.nodes:
             base = overwritten(node, self.inner(node)) if node.op.startswith("call") else None
-            while isinstance(base, Node) and base.op.startswith("call") and base.args:
-                base = base.args[0]
+            while isinstance(base, Node) and base.op.startswith("call"):
+                base = base.args[0] if base.args else None
             if isinstance(base, Node) and base.op == "get_attr":
                 self.written.add(base.target)
 
@@ -391,7 +382,7 @@ class Exporter:
         elif node.meta.get("type") in (int, float, bool):
             self.declare("tensors", node.name, "f32", [])
         before = overwritten(node, inner)
-        if isinstance(before, Node):
+        if before is not None:
             self.later[self.current(before)] = node
 
     def export(self):
