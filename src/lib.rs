@@ -27,7 +27,8 @@
 //!
 //! # What an answer rests on
 //!
-//! [`Estimate::evidence`] says it. The first of these that is available answers:
+//! [`Estimate::evidence`] says it. The first of these that is available answers; with an older
+//! calibration, that comes before what is interpolated:
 //!
 //! | evidence | the answer comes from |
 //! |---|---|

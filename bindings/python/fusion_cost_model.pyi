@@ -1,7 +1,9 @@
 """What kernel fusion really gains on a machine, for graph partitioners.
 
 Objects are immutable, and any thread may read them. Times are in milliseconds. A call that fails
-raises an `Error` that says what was wrong, where, and what to do.
+raises an `Error` that says what was wrong, where, and what to do. An argument of another type, a
+threshold that is no number or a number that does not fit raises Python's own `TypeError`,
+`ValueError` or `OverflowError`.
 """
 
 import os

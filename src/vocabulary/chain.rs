@@ -154,6 +154,10 @@ impl FromStr for Chain {
         let ops = if text.contains('+') {
             let mut ops = Vec::new();
             for token in text.split('+') {
+                if token.trim().is_empty() {
+                    let reason = "an op is missing before or behind a `+`".to_owned();
+                    return Err(ErrorKind::NotOneKernel { chain: text.to_owned(), reason }.into());
+                }
                 ops.extend(
                     ops_of(token)
                         .ok_or_else(|| Error::unknown_name("op", token, aliases::names()))?,
@@ -228,6 +232,14 @@ mod tests {
         assert!(message.contains("`linear_bias_relu`"), "{message}");
         let message = "linear+bais".parse::<Chain>().unwrap_err().to_string();
         assert!(message.contains("unknown op `bais`; did you mean `bias`"), "{message}");
+    }
+
+    #[test]
+    fn an_op_that_is_missing_is_no_unknown_one() {
+        for text in ["relu+", "+relu", "add++relu", "+"] {
+            let error = text.parse::<Chain>().unwrap_err();
+            assert!(error.is_not_one_kernel() && error.to_string().contains("an op is missing"));
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ mod tests {
     fn ceilings_are_positive_and_ordered() {
         let pool = Pool::new(2, pulp::Arch::new()).unwrap();
         let ceilings = measure(&pool, Arithmetic::MultiplyAdds, 1);
-        assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
+        assert!(ceilings.peak_gflops > 0.0 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0 && ceilings.launch_us.is_finite());
         assert!(!ceilings.bandwidth.is_empty());
         assert!(ceilings.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes));
