@@ -33,7 +33,7 @@ pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
         profile: args.profile.display().to_string(),
         target,
         threshold: args.threshold,
-        ops: nodes.len(),
+        ops: nodes.iter().map(|node| node.problem.chain().len()).sum(),
         segments: found.segments().len(),
         views: found.views(),
         computed_ahead: found.computed_ahead(),

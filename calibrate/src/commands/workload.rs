@@ -205,7 +205,7 @@ fn question(args: &WorkloadArgs, model: &Model, nodes: &[GraphNode], target: Tar
         profile: args.profile.display().to_string(),
         target,
         threshold: args.threshold,
-        ops: nodes.len(),
+        ops: nodes.iter().map(|node| node.problem.chain().len()).sum(),
     }
 }
 

@@ -1,17 +1,19 @@
 //! Segments as the nodes of a graph that a cost model splits into kernels.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use fusion_cost_model::GraphNode;
+use fusion_cost_model::{GraphNode, Problem};
 
 use super::segment::problem;
-use super::{Edge, Place, Segments};
+use super::{Edge, Place, Segment, SegmentOp, Segments};
 use crate::error::{Error, ErrorKind};
 
 impl Segments {
     /// What [`OnTarget::partition_graph`](fusion_cost_model::OnTarget::partition_graph) takes: a node
     /// for every op of every segment, in the order of [`Self::segments`] and of their
-    /// [`ops`](super::Segment::ops).
+    /// [`ops`](super::Segment::ops). A causal softmax, which is no kernel by itself, is in the node of
+    /// what comes before it.
     ///
     /// A sum of two results may continue either of them: which one is in the same kernel is for the
     /// cost model to choose, although a segment goes on with one. What an opaque node writes comes
@@ -34,42 +36,33 @@ impl Segments {
     /// # }
     /// ```
     pub fn graph_nodes(&self) -> Result<Vec<GraphNode>, Error> {
-        let mut last_of = Vec::with_capacity(self.segments.len());
-        let mut ops = 0;
-        for segment in &self.segments {
-            ops += segment.ops.len();
-            last_of.push(ops - 1);
-        }
         let reads = self.reads();
         let is_read_outside = self.read_by_opaque_nodes();
-        let mut nodes = Vec::with_capacity(ops);
+        let mut last_of = Vec::with_capacity(self.segments.len());
+        let mut nodes = Vec::new();
         for (index, segment) in self.segments.iter().enumerate() {
-            for (at, op) in segment.ops.iter().enumerate() {
-                let problem =
-                    problem(std::slice::from_ref(&op.unit), segment.dtype).map_err(|error| {
-                        let nodes = op.nodes.join(", ");
-                        let text = format!("{nodes}: {} by itself: {error}", op.op());
-                        match error.is_invalid_sizes() {
-                            true => ErrorKind::Sizes(text).into(),
-                            false => Error::graph(text),
-                        }
-                    })?;
+            let parts = parts(segment)?;
+            let count = parts.len();
+            for (part, (ops, problem)) in parts.into_iter().enumerate() {
                 let mut node = GraphNode::new(problem);
-                if at > 0 {
+                if part > 0 {
                     node = node.reading(nodes.len() - 1);
                 }
-                for edge in reads.get(&(index, at)).into_iter().flatten() {
+                for edge in ops.flat_map(|op| reads.get(&(index, op)).into_iter().flatten()) {
+                    // Segments are in an order in which they can run.
                     let Place::Segment(from) = edge.from else { continue };
+                    let Some(&from) = last_of.get(from) else { continue };
                     if edge.is_transformed && node.input.is_none() {
-                        node.input = Some(last_of[from]);
+                        node.input = Some(from);
                     } else {
-                        node.operands.push(last_of[from]);
+                        node.operands.push(from);
                     }
                 }
-                let is_last = at + 1 == segment.ops.len();
+                let is_last = part + 1 == count;
                 node.is_output = is_last && (segment.is_output || is_read_outside.contains(&index));
                 nodes.push(node);
             }
+            last_of.push(nodes.len().saturating_sub(1));
         }
         Ok(nodes)
     }
@@ -92,5 +85,32 @@ impl Segments {
             _ => None,
         };
         self.edges.iter().filter_map(read).collect()
+    }
+}
+
+/// The ops of a segment by node, each node with its problem: one op, and those behind it that are no
+/// kernel without it.
+fn parts(segment: &Segment) -> Result<Vec<(Range<usize>, Problem)>, Error> {
+    let mut parts: Vec<(Range<usize>, Problem)> = Vec::new();
+    for (at, op) in segment.ops.iter().enumerate() {
+        match problem(std::slice::from_ref(&op.unit), segment.dtype) {
+            Ok(problem) => parts.push((at..at + 1, problem)),
+            Err(error) => {
+                let longer = parts.last().map(|(ops, _)| ops.start..at + 1);
+                let joined = longer.and_then(|ops| Some((ops.clone(), segment.problem(ops)?)));
+                parts.pop();
+                parts.push(joined.ok_or_else(|| no_kernel(op, &error))?);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+fn no_kernel(op: &SegmentOp, error: &fusion_cost_model::Error) -> Error {
+    let nodes = op.nodes.join(", ");
+    let text = format!("{nodes}: {} by itself: {error}", op.op());
+    match error.is_invalid_sizes() {
+        true => ErrorKind::Sizes(text).into(),
+        false => Error::graph(text),
     }
 }

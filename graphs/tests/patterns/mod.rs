@@ -1,5 +1,6 @@
 //! What each group of nodes is recognised as, and why others are not.
 
+mod attention;
 mod nodes;
 
 use model_graphs::{Assumption, Dims, Graph};
@@ -210,108 +211,6 @@ fn norms_of_one_node_and_of_several() {
     );
     assert_kernels(&["Softmax(x) -> o"], &["softmax/f32/m128.n64"]);
     assert_opaque("Softmax(x) -> o {\"axis\": 1}", "not over the last axis");
-}
-
-#[test]
-fn attention() {
-    let key = "Transpose(k) -> kt {\"perm\": [0, 1, 3, 2]}";
-    let scores = "MatMul(q, kt) -> s";
-    let end = ["Softmax(e) -> r", "MatMul(r, pv) -> o"];
-    let sizes = "f32/b8.h4.q16.kv20.d16";
-    for (middle, expected) in [
-        // 1 / sqrt(16) is a part of the GEMM.
-        (&["Mul(s, 0.25) -> e"][..], "attention_head"),
-        (&["Mul(s, 0.25) -> f1", "Add(f1, mask) -> e"], "qk+add+softmax+pv"),
-        (&["Mul(s, 3) -> e"], "qk+scale+softmax+pv"),
-        (&["Div(s, 3) -> f1", "Add(mask, f1) -> e"], "qk+scale+add+softmax+pv"),
-    ] {
-        let lines = [&[key, scores][..], middle, &end].concat();
-        assert_kernels(&lines, &[&format!("{expected}/{sizes}")]);
-    }
-    assert_kernels(&["Attention(q, k, pv, mask) -> o"], &[&format!("qk+add+softmax+pv/{sizes}")]);
-    // Heads that share keys and values, and a mask that is not a tensor.
-    assert_kernels(
-        &["Attention(gq, gk, gv) -> o {\"is_causal\": 1}"],
-        &["attention_head/f32/b8.h4.q20.d16.kvh2.causal1"],
-    );
-    assert_kernels(
-        &["Attention(q, gk, gv, mask) -> o"],
-        &["qk+add+softmax+pv/f32/b8.h4.q16.kv20.d16.kvh2"],
-    );
-    // ONNX puts the first query at the first key; with as many keys that is the same.
-    assert_opaque("Attention(q, k, pv) -> o {\"is_causal\": 1}", "first query at the first key");
-    let one_head = [
-        "Transpose(ok) -> kt {\"perm\": [0, 1, 3, 2]}",
-        "MatMul(q, kt) -> s",
-        "Mul(s, 0.25) -> e",
-        "Softmax(e) -> r",
-        "MatMul(r, ov) -> o",
-    ];
-    assert_kernels(&one_head, &["attention_head/f32/b8.h4.q16.kv20.d16.kvh1"]);
-    let repeated = [
-        "Unsqueeze(gk, two) -> k1",
-        "Expand(k1, twice) -> k2",
-        "Reshape(k2, heads) -> k3",
-        "Transpose(k3) -> kt {\"perm\": [0, 1, 3, 2]}",
-        "Unsqueeze(gv, two) -> v1",
-        "Expand(v1, twice) -> v2",
-        "Reshape(v2, heads) -> v3",
-        "MatMul(q, kt) -> s",
-        "Mul(s, 0.25) -> e",
-        "Softmax(e) -> r",
-        "MatMul(r, v3) -> o",
-    ];
-    assert_kernels(&repeated, &["attention_head/f32/b8.h4.q16.kv20.d16.kvh2"]);
-    // Heads that are split and joined again, with linear layers around them.
-    let lines = [
-        "Linear(x, w1, v) -> l1",
-        "Linear(x, w1, v) -> l2",
-        "Linear(x, w1, v) -> l3",
-        "Reshape(l1, split) -> r1",
-        "Reshape(l2, split) -> r2",
-        "Reshape(l3, split) -> r3",
-        "Transpose(r1) -> q1 {\"perm\": [0, 2, 1, 3]}",
-        "Transpose(r2) -> k1 {\"perm\": [0, 2, 3, 1]}",
-        "Transpose(r3) -> v1 {\"perm\": [0, 2, 1, 3]}",
-        "MatMul(q1, k1) -> s",
-        "Mul(s, 0.25) -> e",
-        "Softmax(e) -> r",
-        "MatMul(r, v1) -> u",
-        "Transpose(u) -> u2 {\"perm\": [0, 2, 1, 3]}",
-        "Reshape(u2, join) -> u3",
-        "Linear(u3, w1, v) -> l4",
-        "Add(l4, x) -> a",
-        "LayerNormalization(a, v, c) -> o",
-    ];
-    let lines = lines.map(|line| line.replace("w1", "square"));
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let square = "{\"op\": \"Concat\", \"inputs\": [\"t\", \"t\"], \"outputs\": [\"square\"]},";
-    let found = found(&format!("{square}{}", nodes(&lines)), "\"o\"");
-    let kernels: Vec<String> = found
-        .segments()
-        .iter()
-        .flat_map(|segment| segment.largest_kernels())
-        .map(|kernel| kernel.to_string())
-        .collect();
-    let linear = "linear_bias/f32/m128.k64.n64";
-    let whole = "qk+softmax+pv+linear+bias+add/f32/b8.h4.q16.d16.n64";
-    assert_eq!(kernels, [linear, linear, linear, whole, "layer_norm/f32/m128.n64"]);
-    // The layer norm is in the segment too: a kernel from the linear layer on could hold it.
-    let last = &found.segments()[3];
-    assert_eq!(
-        last.problem(3..7).unwrap().to_string(),
-        "linear+bias+add+layer_norm/f32/m128.k64.n64"
-    );
-    assert_eq!(found.edges().len(), 3);
-    assert!(found.opaque().is_empty());
-    assert_eq!(found.computed_ahead(), 1);
-    let heads = found.assumptions().find(|(one, _)| *one == Assumption::HeadsInPlace);
-    assert_eq!(heads, Some((Assumption::HeadsInPlace, 1)));
-    // The biases of the linear layers write queries, keys and values, and each is read by its op.
-    let nodes = found.graph_nodes().unwrap();
-    let read = |node: usize| (nodes[node].input, nodes[node].operands.clone());
-    assert_eq!(nodes[8].problem.chain().to_string(), "pv");
-    assert_eq!([6, 7, 8].map(read), [(Some(1), vec![3]), (Some(6), vec![]), (Some(7), vec![5])]);
 }
 
 #[test]

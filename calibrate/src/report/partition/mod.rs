@@ -154,8 +154,9 @@ impl SplitModel {
     ) -> Result<Self, Error> {
         let best = on.partition_graph(nodes, policy)?;
         let possible = possible_kernels(nodes)?;
-        let ops: Vec<&SegmentOp> =
-            found.segments().iter().flat_map(|segment| segment.ops()).collect();
+        let mut rest = found.segments().iter().flat_map(|segment| segment.ops());
+        let of_node = |node: &GraphNode| rest.by_ref().take(node.problem.chain().len()).collect();
+        let ops: Vec<Vec<&SegmentOp>> = nodes.iter().map(of_node).collect();
         let split = Ops { ops: &ops, nodes, on, policy };
         let kernels: Vec<Kernel> =
             best.segments.iter().map(|segment| split.kernel(segment)).collect();
@@ -182,7 +183,8 @@ impl SplitModel {
 
 /// The ops of a model, and what is known of them.
 struct Ops<'s> {
-    ops: &'s [&'s SegmentOp],
+    /// Those of each node.
+    ops: &'s [Vec<&'s SegmentOp>],
     nodes: &'s [GraphNode],
     on: OnTarget<'s>,
     policy: &'s Policy,
@@ -253,7 +255,8 @@ impl Ops<'_> {
     /// The nodes of the model that compute some ops, each once.
     fn names(&self, parts: &[NodeOps]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for op in parts.iter().filter_map(|part| self.ops.get(part.node)) {
+        let of_part = |part: &NodeOps| self.ops.get(part.node)?.get(part.ops.clone());
+        for op in parts.iter().filter_map(of_part).flatten() {
             for name in op.nodes() {
                 if !names.contains(name) {
                     names.push(name.clone());
