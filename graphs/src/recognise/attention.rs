@@ -6,7 +6,7 @@ use fusion_cost_model::{AttentionSizes, DType, Op, Pointwise};
 use super::assumption::Assumption;
 use super::flow::Flow;
 use super::links::Links;
-use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, is_last, shape};
+use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, shape};
 use crate::graph::Node;
 use crate::shapes::elements;
 use crate::tensor::TensorId;
@@ -21,15 +21,18 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
     let mut links = Links::from(flow, taken, softmax);
     let scores = node.input(0)?;
     let sizes = shape(flow, scores).ok()?;
-    if !is_last(node.attributes.int("axis").unwrap_or(-1), sizes) {
-        return None;
-    }
     let (b, h, q, kv) = match *sizes {
         [b, h, q, kv] => (b, h, q, kv),
         [b, q, kv] => (b, 1, q, kv),
         _ => return None,
     };
+    if super::rows::softmax_rows(flow, softmax).ok()?.cols != kv {
+        return None;
+    }
     let mut before = before(&mut links, scores)?;
+    if !has_matrices_of(flow, flow.shape(before.product)?, node) {
+        return None;
+    }
     let mut output = after(&mut links, node)?;
     let &[.., d] = flow.shape(before.query)? else { return None };
     let [.., value_rows, value_cols] = *flow.shape(output.value)? else { return None };
@@ -115,6 +118,8 @@ fn repeated(links: &Links, id: TensorId, h: u64) -> Option<Repeated> {
 
 /// What lies before a Softmax.
 struct Before {
+    /// What the GEMM writes.
+    product: TensorId,
     query: TensorId,
     key: TensorId,
     query_source: TensorId,
@@ -148,7 +153,9 @@ fn before(links: &mut Links, scores: TensorId) -> Option<Before> {
                 masks.reverse();
                 let (query_source, key_source) = (heads(links, query), heads(links, key));
                 let has_layout = (query_source, key_source) != (query, key);
+                let product = node.output()?;
                 return (!flow.is_constant(query) && !flow.is_constant(key)).then_some(Before {
+                    product,
                     query,
                     key,
                     query_source,
@@ -253,6 +260,15 @@ fn after(links: &mut Links, softmax: &Node) -> Option<After> {
     let node = links.follow(reader)?;
     let is_product = node.is("MatMul") && flow.is_same(node.input(0)?, weights);
     let value = node.input(1)?;
+    // Values that have more batches or heads than the scores, or make them more, are multiplied more
+    // often than attention does.
+    let (read, written) = (flow.shape(node.input(0)?)?, flow.shape(node.output()?)?);
+    let is_of_scores = has_matrices_of(flow, read, softmax)
+        && written.len() == read.len()
+        && written.iter().zip(read).rev().skip(1).all(|(written, read)| written == read);
+    if !is_of_scores {
+        return None;
+    }
     if !is_product || flow.is_constant(value) {
         return None;
     }
@@ -271,6 +287,13 @@ fn after(links: &mut Links, softmax: &Node) -> Option<After> {
     let has_layout = value_source != value || pv_nodes.len() > 1;
     let last = pv_nodes.last().copied();
     Some(After { value, value_source, pv_nodes, tensor, last, has_layout })
+}
+
+/// Whether the matrices of a shape are those of the scores, which views of them may split anew.
+fn has_matrices_of(flow: &Flow, shape: &[u64], softmax: &Node) -> bool {
+    let scores = softmax.input(0).and_then(|scores| flow.shape(scores));
+    let last_two = |shape: &[u64]| shape.last_chunk::<2>().copied();
+    scores.is_some_and(|scores| last_two(scores) == last_two(shape))
 }
 
 /// ONNX's own attention, of tensors `[b, h, q, d]` or `[b, q, h d]`.

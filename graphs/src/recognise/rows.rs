@@ -14,6 +14,12 @@ const SOFTMAX_OVER_ONE_AXIS: u64 = 13;
 /// A softmax over rows.
 pub(crate) fn softmax(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (x, output) = ends(flow, node)?;
+    Unit::on_rows(flow, &[Op::Softmax], x, softmax_rows(flow, node)?, vec![node], output)
+}
+
+/// The rows that a softmax is over.
+pub(crate) fn softmax_rows(flow: &Flow, node: usize) -> Result<Matrix, Reason> {
+    let (x, _) = ends(flow, node)?;
     let shape = shape(flow, x)?;
     let is_old = flow.graph.opset < SOFTMAX_OVER_ONE_AXIS;
     let axis = flow.node(node).attributes.int("axis").unwrap_or(if is_old { 1 } else { -1 });
@@ -22,7 +28,7 @@ pub(crate) fn softmax(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     if !is_over_rows {
         return Err("it is not over the last axis".to_owned());
     }
-    Unit::on_rows(flow, &[Op::Softmax], x, split_at(shape, axis), vec![node], output)
+    Ok(split_at(shape, axis))
 }
 
 /// A layer norm or RMS norm.

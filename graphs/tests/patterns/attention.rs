@@ -1,8 +1,8 @@
 //! Attention.
 
-use model_graphs::Assumption;
+use model_graphs::{Assumption, Dims, Graph};
 
-use super::nodes::{assert_kernels, assert_opaque, found, nodes};
+use super::nodes::{assert_found, assert_kernels, assert_opaque, found, nodes};
 
 #[test]
 fn attention_of_one_node_and_of_several() {
@@ -117,4 +117,46 @@ fn causal_attention_is_two_nodes() {
         ["qk+softmax/f32/b8.h4.q20.d16.kvh2.causal1", "pv/f32/b8.h4.q20.d16.kvh2"],
     );
     assert_eq!(nodes[1].input, Some(0));
+}
+
+/// Before version 13 of the operators a softmax without an axis was over all dimensions but the
+/// first. The files are written by the package `onnx`: both of `[2, 4, 16, 24]`, the second with the
+/// last axis.
+#[test]
+fn a_softmax_of_old_operators_is_over_what_they_say() {
+    let kernels = |model: &[u8]| {
+        let found = Graph::from_onnx(model.to_vec()).unwrap().segments(&Dims::default()).unwrap();
+        let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
+        kernels.map(|kernel| kernel.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(kernels(include_bytes!("../data/old_softmax.onnx")), ["softmax/f32/m2.n1536"]);
+    assert_eq!(
+        kernels(include_bytes!("../data/old_softmax_axis3.onnx")),
+        ["qk+softmax+pv+relu/f32/b2.h4.q16.kv24.d32"]
+    );
+}
+
+/// Values of more batches or heads than the scores make more products than attention does.
+#[test]
+fn values_of_other_batches_than_the_scores_are_no_attention() {
+    let lines = ["MatMul(q, kt) -> s", "Softmax(s) -> p", "MatMul(p, v) -> o"];
+    let batched = "MatMul: a batched GEMM: its second input is not one matrix";
+    for (q, kt, v) in [
+        ("[1, 4, 16, 32]", "[1, 4, 32, 24]", "[8, 4, 24, 32]"),
+        ("[2, 1, 16, 32]", "[2, 1, 32, 24]", "[2, 4, 24, 32]"),
+        ("[2, 4, 16, 32]", "[2, 4, 32, 24]", "[5, 2, 4, 24, 32]"),
+        ("[4, 16, 32]", "[4, 32, 24]", "[2, 4, 24, 32]"),
+    ] {
+        let [q, kt, v] =
+            [("q", q), ("kt", kt), ("v", v)].map(|(name, shape)| format!("{name} f32 {shape}"));
+        let rows = if q.contains("[2, 4") {
+            128
+        } else if q.contains("[2, 1") {
+            32
+        } else {
+            64
+        };
+        let softmax = format!("softmax/f32/m{rows}.n24");
+        assert_found(&[&q, &kt, &v], &[], &lines, &[&softmax, batched, batched]);
+    }
 }

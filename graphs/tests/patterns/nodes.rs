@@ -122,3 +122,36 @@ pub(crate) fn assert_opaque(line: &str, reason: &str) {
     assert!(found.segments().is_empty(), "{found:?}");
     assert!(found.opaque()[0].reason.contains(reason), "{line}: {}", found.opaque()[0].reason);
 }
+
+/// What is found in a graph of other tensors, each as `name dtype [sizes]`: the largest kernels, and
+/// then the opaque nodes as `Op: reason`. The numbers are constants too.
+#[track_caller]
+pub(crate) fn assert_found(inputs: &[&str], constants: &[&str], lines: &[&str], expected: &[&str]) {
+    let tensor = |text: &&str| {
+        let (name, rest) = text.split_once(' ').unwrap();
+        let (dtype, shape) = rest.split_once(' ').unwrap();
+        format!("{{\"name\": \"{name}\", \"dtype\": \"{dtype}\", \"shape\": {shape}}}")
+    };
+    let list = |tensors: &[&str]| tensors.iter().map(tensor).collect::<Vec<_>>();
+    let number = |number: &&str| {
+        format!(
+            "{{\"name\": \"{number}\", \"dtype\": \"f32\", \"shape\": [], \"values\": [{number}]}}"
+        )
+    };
+    let constants: Vec<String> =
+        list(constants).into_iter().chain(NUMBERS.iter().map(number)).collect();
+    let text = format!(
+        "{{\"kind\": \"graph\", \"schema_version\": 1, \"inputs\": [{}], \"constants\": [{}], \
+         \"nodes\": [{}], \"outputs\": [\"o\"]}}",
+        list(inputs).join(", "),
+        constants.join(", "),
+        nodes(lines).trim_end_matches(','),
+    );
+    let graph = Graph::from_json(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let found = graph.segments(&Dims::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    checks::whole(&found);
+    let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
+    let opaque = found.opaque().iter().map(|node| format!("{}: {}", node.op, node.reason));
+    let found: Vec<String> = kernels.map(|kernel| kernel.to_string()).chain(opaque).collect();
+    assert_eq!(found, expected, "{lines:#?}");
+}
