@@ -1,12 +1,11 @@
 //! Attention: as one node, and as two MatMuls around a Softmax.
 
-use fusion_cost_model::kernel::Matrix;
 use fusion_cost_model::{AttentionSizes, DType, Op, Pointwise};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
 use super::links::Links;
-use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, shape};
+use super::unit::{Layout, OpSizes, Reason, Unit, UnitOp, dtype, shape};
 use crate::graph::Node;
 use crate::shapes::elements;
 use crate::tensor::TensorId;
@@ -26,7 +25,7 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
         [b, q, kv] => (b, 1, q, kv),
         _ => return None,
     };
-    if super::rows::softmax_rows(flow, softmax).ok()?.cols != kv {
+    if super::rows::softmax_rows(flow, softmax).ok()?.matrix.cols != kv {
         return None;
     }
     let mut before = before(&mut links, scores)?;
@@ -58,7 +57,8 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
     let [queries, keys, values] = [before.query, before.key, output.value].map(batch_of);
     // Masks are tensors here, whose numbers are not looked at.
     let of = AttentionSizes { b, h, q, kv, d, kvh, causal: false };
-    let mut unit = assemble(flow, of, ops, links.nodes, before.query, output.tensor).ok()?;
+    let mut unit =
+        assemble(flow, of, ops, links.nodes, before.query, output.tensor, output.joins).ok()?;
     let sources = [before.query_source, before.key_source, output.value_source];
     unit = reading(unit, flow, sources, &before.masks);
     if before.has_layout || output.has_layout {
@@ -246,6 +246,8 @@ struct After {
     /// The node that writes the result.
     last: Option<usize>,
     has_layout: bool,
+    /// Whether the heads of the result are joined.
+    joins: bool,
 }
 
 fn after(links: &mut Links, softmax: &Node) -> Option<After> {
@@ -284,9 +286,10 @@ fn after(links: &mut Links, softmax: &Node) -> Option<After> {
         pv_nodes.push(joining);
         tensor = flow.node(joining).output()?;
     }
-    let has_layout = value_source != value || pv_nodes.len() > 1;
+    let joins = pv_nodes.len() > 1;
+    let has_layout = value_source != value || joins;
     let last = pv_nodes.last().copied();
-    Some(After { value, value_source, pv_nodes, tensor, last, has_layout })
+    Some(After { value, value_source, pv_nodes, tensor, last, has_layout, joins })
 }
 
 /// Whether the matrices of a shape are those of the scores, which views of them may split anew.
@@ -333,7 +336,8 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     if mask.is_some() {
         ops.insert(1, (Pointwise::Add.into(), here()));
     }
-    let unit = assemble(flow, of, ops, here(), query, output)?;
+    let are_joined = shape(flow, output)?.len() == 3;
+    let unit = assemble(flow, of, ops, here(), query, output, are_joined)?;
     let mut unit = reading(unit, flow, [query, key, value], mask.as_slice());
     if mask.is_some_and(|mask| flow.shape(mask) != Some(&[b, h, q, kv])) {
         unit = unit.assuming(Assumption::BroadcastOperand);
@@ -348,12 +352,15 @@ fn assemble(
     nodes: Vec<usize>,
     query: TensorId,
     output: TensorId,
+    are_joined: bool,
 ) -> Result<Unit, Reason> {
     let AttentionSizes { b, h, q, kv, d, .. } = of;
     let dtype: DType = dtype(flow, query)?;
-    let queries = Matrix { rows: b * h * q, cols: d };
-    let scores = Matrix { rows: b * h * q, cols: kv };
-    let joined = Matrix { rows: b * q, cols: h * d };
+    let queries = Layout::rows(b * h * q, d);
+    let scores = Layout::rows(b * h * q, kv);
+    // Heads that no transpose joins are not the columns of one matrix, unless there is one of them.
+    let joined = Layout::rows(b * q, h * d);
+    let joined = if are_joined || h == 1 || q == 1 { joined } else { joined.scattered() };
     let place = |(op, nodes): (Op, Vec<usize>)| {
         let (input, output, sizes) = match op {
             // The softmax alone has the mask.

@@ -1,12 +1,11 @@
 //! Convolutions and pools. ONNX has images as `[n, c, h, w]`, the vocabulary as `[n, h, w, c]`: the
 //! sizes are the same.
 
-use fusion_cost_model::kernel::Matrix;
 use fusion_cost_model::{ConvSizes, ImageSizes, Op, Pointwise, PoolWindow};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
-use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, shape};
+use super::unit::{Layout, OpSizes, Reason, Unit, UnitOp, dtype, shape};
 use crate::shapes::Window;
 
 /// A convolution of images, with its bias.
@@ -27,8 +26,8 @@ pub(crate) fn conv(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     };
     let op = UnitOp {
         op: Op::Conv2d,
-        input: Matrix { rows: n * h * w, cols: c },
-        output: Matrix { rows: n * out_h * out_w, cols: k },
+        input: Layout::images([n, c, h, w]),
+        output: Layout::images([n, k, out_h, out_w]),
         sizes: OpSizes::Conv(sizes),
         nodes: vec![node],
     };
@@ -78,8 +77,8 @@ pub(crate) fn max_pool(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     }
     let op = UnitOp {
         op: Op::MaxPool,
-        input: Matrix { rows: n * h * w, cols: c },
-        output: Matrix { rows: n * out_h * out_w, cols: c },
+        input: Layout::images([n, c, h, w]),
+        output: Layout::images([n, c, out_h, out_w]),
         sizes: OpSizes::Pool(ImageSizes { n, c, h, w }, PoolWindow { size, stride, pad }),
         nodes: vec![node],
     };

@@ -1,11 +1,10 @@
 //! Linear layers: MatMul and Gemm, and the Linear of PyTorch that only JSON has.
 
-use fusion_cost_model::kernel::Matrix;
 use fusion_cost_model::{Op, Pointwise};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
-use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, is_vector, shape};
+use super::unit::{Layout, OpSizes, Reason, Unit, UnitOp, dtype, is_vector, shape};
 use crate::shapes::elements;
 use crate::tensor::TensorId;
 
@@ -21,7 +20,7 @@ pub(crate) fn matmul(flow: &Flow, node: usize) -> Result<Unit, Reason> {
         return Err("a batched GEMM: its second input is not one matrix".to_owned());
     }
     let m = elements(x_shape).checked_div(k).unwrap_or(0);
-    unit(flow, node, x, weight, Matrix { rows: m, cols: k }, n, output)
+    unit(flow, node, x, weight, Layout::rows(m, k), n, output)
 }
 
 /// A Gemm: a linear layer with what it adds.
@@ -34,7 +33,7 @@ pub(crate) fn gemm(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (&[m, k], &[_, n]) = (shape(flow, x)?, shape(flow, output)?) else {
         return Err("its inputs are not matrices".to_owned());
     };
-    let linear = unit(flow, node, x, weight, Matrix { rows: m, cols: k }, n, output)?;
+    let linear = unit(flow, node, x, weight, Layout::rows(m, k), n, output)?;
     with_addend(flow, node, linear, &[m, n])
 }
 
@@ -43,7 +42,7 @@ pub(crate) fn linear(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (x, weight, output) = parts(flow, node)?;
     let &[n, k] = shape(flow, weight)? else { return Err("its weight is not a matrix".to_owned()) };
     let rows = elements(shape(flow, x)?).checked_div(k).unwrap_or(0);
-    let linear = unit(flow, node, x, weight, Matrix { rows, cols: k }, n, output)?;
+    let linear = unit(flow, node, x, weight, Layout::rows(rows, k), n, output)?;
     with_addend(flow, node, linear, shape(flow, output)?)
 }
 
@@ -75,14 +74,14 @@ fn unit(
     node: usize,
     x: TensorId,
     weight: TensorId,
-    input: Matrix,
+    input: Layout,
     n: u64,
     output: TensorId,
 ) -> Result<Unit, Reason> {
     let op = UnitOp {
         op: Op::Linear,
         input,
-        output: Matrix { rows: input.rows, cols: n },
+        output: Layout::rows(input.matrix.rows, n),
         sizes: OpSizes::Matrices,
         nodes: vec![node],
     };

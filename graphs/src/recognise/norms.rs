@@ -53,8 +53,8 @@ fn finish(links: Links, op: Op, x: TensorId, output: TensorId) -> Option<Unit> {
     if !links.is_closed() || links.flow.shape(output)? != shape {
         return None;
     }
-    let matrix = with_columns(shape, shape.len().checked_sub(1)?);
-    Unit::on_rows(links.flow, &[op], x, matrix, links.nodes, output).ok()
+    let layout = with_columns(shape, shape.len().checked_sub(1)?);
+    Unit::on_rows(links.flow, &[op], x, layout, links.nodes, output).ok()
 }
 
 /// Of two operands, the tensor and the constant that has one value for each of its columns.

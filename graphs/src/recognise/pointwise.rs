@@ -1,12 +1,12 @@
 //! Pointwise ops that are one node.
 
-use fusion_cost_model::kernel::{LEAKY_SLOPE, Matrix};
+use fusion_cost_model::kernel::LEAKY_SLOPE;
 use fusion_cost_model::{Op, Pointwise};
 
 use super::assumption::Assumption;
 use super::flow::{Flow, drops};
 use super::links::is_near;
-use super::unit::{Reason, Unit, is_vector, matrix, shape, with_columns};
+use super::unit::{Layout, Reason, Unit, is_vector, shape, with_columns};
 use crate::graph::Node;
 use crate::tensor::TensorId;
 
@@ -90,7 +90,9 @@ pub(crate) fn bias_gelu(flow: &Flow, node: usize, gelu: Pointwise) -> Result<Uni
         return Unit::pointwise(flow, gelu, x, vec![node], output);
     };
     let ops = [Pointwise::Bias.into(), gelu.into()];
-    let unit = Unit::on_rows(flow, &ops, x, matrix(flow, x)?, vec![node], output)?;
+    let full = shape(flow, x)?;
+    let columns = with_columns(full, full.len().saturating_sub(1));
+    let unit = Unit::on_rows(flow, &ops, x, columns, vec![node], output)?;
     Ok(unit.reading(flow, [bias]))
 }
 
@@ -146,7 +148,7 @@ pub(crate) fn binary(flow: &Flow, node: usize) -> Result<Unit, Reason> {
 }
 
 /// The matrix that a tensor is where a constant has one value for each of its columns.
-fn bias_columns(flow: &Flow, bias: TensorId, x: TensorId) -> Option<Matrix> {
+fn bias_columns(flow: &Flow, bias: TensorId, x: TensorId) -> Option<Layout> {
     let (full, given) = (flow.shape(x)?, flow.shape(bias)?);
     let last = full.len().checked_sub(1)?;
     if is_vector(flow, bias, full[last]) {

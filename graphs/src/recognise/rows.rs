@@ -1,10 +1,9 @@
 //! Softmax, and normalisations that are one node.
 
-use fusion_cost_model::kernel::Matrix;
 use fusion_cost_model::{Op, Pointwise};
 
 use super::flow::Flow;
-use super::unit::{Reason, Unit, shape, split_at, with_columns};
+use super::unit::{Layout, Reason, Unit, shape, split_at, with_columns};
 use crate::tensor::TensorId;
 
 /// The first version of ONNX's operators in which Softmax is over one axis. Before, it was over all
@@ -18,7 +17,7 @@ pub(crate) fn softmax(flow: &Flow, node: usize) -> Result<Unit, Reason> {
 }
 
 /// The rows that a softmax is over.
-pub(crate) fn softmax_rows(flow: &Flow, node: usize) -> Result<Matrix, Reason> {
+pub(crate) fn softmax_rows(flow: &Flow, node: usize) -> Result<Layout, Reason> {
     let (x, _) = ends(flow, node)?;
     let shape = shape(flow, x)?;
     let is_old = flow.graph.opset < SOFTMAX_OVER_ONE_AXIS;
@@ -52,14 +51,14 @@ pub(crate) fn skip_norm(flow: &Flow, node: usize, op: Op) -> Result<Unit, Reason
         return Err("it writes the sum too".to_owned());
     }
     let shape = shape(flow, x)?;
-    let matrix = with_columns(shape, shape.len().saturating_sub(1));
+    let layout = with_columns(shape, shape.len().saturating_sub(1));
     let bias = flow.node(node).input(if op == Op::LayerNorm { 4 } else { 3 });
     let mut ops = vec![Pointwise::Add.into(), op];
     if bias.is_some() {
         ops.insert(0, Pointwise::Bias.into());
     }
     let others = flow.node(node).inputs.iter().skip(2).flatten().copied();
-    let unit = Unit::on_rows(flow, &ops, x, matrix, vec![node], output)?;
+    let unit = Unit::on_rows(flow, &ops, x, layout, vec![node], output)?;
     let add = usize::from(bias.is_some());
     Ok(unit.reading_at(add, flow, flow.node(node).input(1)).reading_at(add + 1, flow, others))
 }
@@ -71,10 +70,10 @@ pub(crate) fn batch_norm(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     if is_training || flow.writes_more(node) {
         return Err("it is in training mode".to_owned());
     }
-    let matrix: Matrix = with_columns(shape(flow, x)?, 1);
+    let layout = with_columns(shape(flow, x)?, 1);
     let statistics = flow.node(node).inputs.iter().skip(1).flatten().copied();
     let ops = [Pointwise::BatchNorm.into()];
-    let unit = Unit::on_rows(flow, &ops, x, matrix, vec![node], output)?;
+    let unit = Unit::on_rows(flow, &ops, x, layout, vec![node], output)?;
     Ok(unit.reading(flow, statistics))
 }
 

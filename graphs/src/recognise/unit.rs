@@ -16,11 +16,45 @@ pub(crate) type Reason = String;
 pub(crate) struct UnitOp {
     pub(crate) op: Op,
     /// The matrix that flows along the chain, before and after the op.
-    pub(crate) input: Matrix,
-    pub(crate) output: Matrix,
+    pub(crate) input: Layout,
+    pub(crate) output: Layout,
     pub(crate) sizes: OpSizes,
     /// The nodes that compute it. One of them may compute its neighbour too.
     pub(crate) nodes: Vec<usize>,
+}
+
+/// A matrix, and where its columns are in the tensor that it is. Views keep the order of elements, so
+/// two matrices of one tensor are the same where both have the same columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) matrix: Matrix,
+    /// How many elements of the tensor one column is before the next: 1 for a last dimension, and the
+    /// pixels of an image for its channels. `None` where that differs from column to column.
+    stride: Option<u64>,
+}
+
+impl Layout {
+    /// A matrix whose rows lie one after the other.
+    pub(crate) const fn rows(rows: u64, cols: u64) -> Self {
+        Self { matrix: Matrix { rows, cols }, stride: Some(1) }
+    }
+
+    /// Images `[n, c, h, w]`, whose columns are their channels.
+    pub(crate) fn images([n, c, h, w]: [u64; 4]) -> Self {
+        with_columns(&[n, c, h, w], 1)
+    }
+
+    /// The same, of a tensor that has its columns elsewhere.
+    pub(crate) fn scattered(self) -> Self {
+        Self { stride: None, ..self }
+    }
+
+    /// Whether an op that reads `next` can go on with this, as far as matrices say.
+    pub(crate) fn is_same(self, next: Self) -> bool {
+        let has_one = self.matrix.cols == 1;
+        let same_columns = self.stride.is_some() && self.stride == next.stride;
+        self.matrix == next.matrix && (has_one || same_columns)
+    }
 }
 
 /// Sizes of an op that its matrices do not say.
@@ -59,9 +93,9 @@ pub(crate) struct Operand {
 
 impl UnitOp {
     /// An op that keeps the shape of its matrix.
-    pub(crate) fn same(op: impl Into<Op>, matrix: Matrix, nodes: &[usize]) -> Self {
+    pub(crate) fn same(op: impl Into<Op>, layout: Layout, nodes: &[usize]) -> Self {
         let (op, sizes) = (op.into(), OpSizes::Matrices);
-        Self { op, input: matrix, output: matrix, sizes, nodes: nodes.to_vec() }
+        Self { op, input: layout, output: layout, sizes, nodes: nodes.to_vec() }
     }
 }
 
@@ -71,12 +105,12 @@ impl Unit {
         flow: &Flow,
         ops: &[Op],
         input: TensorId,
-        matrix: Matrix,
+        layout: Layout,
         nodes: Vec<usize>,
         output: TensorId,
     ) -> Result<Self, Reason> {
         Ok(Self {
-            ops: ops.iter().map(|&op| UnitOp::same(op, matrix, &nodes)).collect(),
+            ops: ops.iter().map(|&op| UnitOp::same(op, layout, &nodes)).collect(),
             dtype: dtype(flow, input)?,
             nodes,
             inputs: vec![input],
@@ -95,8 +129,8 @@ impl Unit {
         nodes: Vec<usize>,
         output: TensorId,
     ) -> Result<Self, Reason> {
-        let matrix = matrix(flow, input)?;
-        let unit = Self::on_rows(flow, &[op.into()], input, matrix, nodes, output)?;
+        let layout = layout(flow, input)?;
+        let unit = Self::on_rows(flow, &[op.into()], input, layout, nodes, output)?;
         Ok(Self { adapts: true, ..unit })
     }
 
@@ -146,22 +180,23 @@ pub(crate) fn shape<'a>(flow: &Flow<'a>, id: TensorId) -> Result<&'a [u64], Reas
 }
 
 /// A tensor as a matrix: its last dimension is the columns, or its channels if it is an image.
-pub(crate) fn matrix(flow: &Flow, id: TensorId) -> Result<Matrix, Reason> {
+pub(crate) fn layout(flow: &Flow, id: TensorId) -> Result<Layout, Reason> {
     let shape = shape(flow, id)?;
     let axis = if flow.is_image(id) { 1 } else { shape.len().saturating_sub(1) };
     Ok(with_columns(shape, axis))
 }
 
 /// A tensor as a matrix whose columns are one of its dimensions, wherever that lies.
-pub(crate) fn with_columns(shape: &[u64], axis: usize) -> Matrix {
+pub(crate) fn with_columns(shape: &[u64], axis: usize) -> Layout {
     let cols = shape.get(axis).copied().unwrap_or(1);
-    Matrix { rows: elements(shape).checked_div(cols).unwrap_or(0), cols }
+    let matrix = Matrix { rows: elements(shape).checked_div(cols).unwrap_or(0), cols };
+    Layout { matrix, stride: Some(elements(shape.get(axis + 1..).unwrap_or_default())) }
 }
 
 /// A tensor as a matrix whose rows are the dimensions before an axis.
-pub(crate) fn split_at(shape: &[u64], axis: usize) -> Matrix {
+pub(crate) fn split_at(shape: &[u64], axis: usize) -> Layout {
     let (rows, cols) = shape.split_at(axis.min(shape.len()));
-    Matrix { rows: elements(rows), cols: elements(cols) }
+    Layout::rows(elements(rows), elements(cols))
 }
 
 /// Whether an axis, which may count from the end, is the last one.

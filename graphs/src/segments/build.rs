@@ -10,7 +10,7 @@ use super::{Edge, OpaqueNode, Place, Segments};
 use crate::dims::Dims;
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::recognise::{Assumption, Flow, Found, Reason, Role, Unit, UnitOp, recognise};
+use crate::recognise::{Assumption, Flow, Found, OpSizes, Reason, Role, Unit, UnitOp, recognise};
 use crate::shapes;
 use crate::tensor::TensorId;
 
@@ -82,9 +82,9 @@ impl<'f, 'a> Builder<'f, 'a> {
         let index = match best {
             Some((index, input)) => {
                 if let Some(last) = self.runs[index].ops.last().filter(|_| unit.adapts) {
-                    let matrix = last.output;
+                    let layout = last.output;
                     for op in &mut unit.ops {
-                        (op.input, op.output) = (matrix, matrix);
+                        (op.input, op.output) = (layout, layout);
                     }
                 }
                 unit.inputs.retain(|&one| one != input);
@@ -137,9 +137,9 @@ impl<'f, 'a> Builder<'f, 'a> {
             return None;
         }
         let is_same_matrix = if unit.adapts {
-            last.output.elements() == first.input.elements()
+            last.output.matrix.elements() == first.input.matrix.elements()
         } else {
-            last.output == first.input
+            last.output.is_same(first.input) && has_images_of(run, first)
         };
         if run.dtype != unit.dtype
             || !is_same_matrix
@@ -213,6 +213,16 @@ impl<'f, 'a> Builder<'f, 'a> {
             computed_ahead: flow.count(Role::Ahead),
         }
     }
+}
+
+/// Whether an op that slides over images is over those that a run has. Images of as many pixels may
+/// have another height.
+fn has_images_of(run: &Run, op: &UnitOp) -> bool {
+    let OpSizes::Pool(images, _) = op.sizes else { return true };
+    run.ops.iter().all(|one| match one.sizes {
+        OpSizes::Conv(sizes) => sizes.out_h() == images.h,
+        _ => true,
+    })
 }
 
 /// Whether a unit can begin a kernel, or why not.

@@ -44,13 +44,13 @@ impl SegmentOp {
     /// The matrix that the op reads of the tensor that flows along.
     #[must_use]
     pub const fn input(&self) -> Matrix {
-        self.unit.input
+        self.unit.input.matrix
     }
 
     /// The matrix that it writes.
     #[must_use]
     pub const fn output(&self) -> Matrix {
-        self.unit.output
+        self.unit.output.matrix
     }
 }
 
@@ -103,9 +103,9 @@ pub(super) fn problem(ops: &[UnitOp], dtype: DType) -> Result<Problem, Error> {
     let names: Vec<Op> = ops.iter().map(|op| op.op).collect();
     let chain = Chain::new(&names)?;
     let mut linears = ops.iter().filter(|op| op.op == Op::Linear);
-    let mut features = || linears.next().map_or(0, |op| op.output.cols);
+    let mut features = || linears.next().map_or(0, |op| op.output.matrix.cols);
     let Matrix { rows: m, cols: k } =
-        ops.first().map_or(Matrix { rows: 0, cols: 0 }, |op| op.input);
+        ops.first().map_or(Matrix { rows: 0, cols: 0 }, |op| op.input.matrix);
     match chain.form() {
         // Fails: a softmax of rows has no mask.
         Form::Rows if attention(ops).causal => Problem::attention(chain, dtype, attention(ops)),

@@ -1,6 +1,7 @@
 //! What each group of nodes is recognised as, and why others are not.
 
 mod attention;
+mod axes;
 mod nodes;
 
 use model_graphs::{Assumption, Dims, Graph};
