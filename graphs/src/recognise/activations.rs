@@ -8,6 +8,7 @@ use fusion_cost_model::Pointwise;
 use super::flow::Flow;
 use super::links::{Links, is_near};
 use super::unit::Unit;
+use crate::shapes::elements;
 use crate::tensor::TensorId;
 
 /// The factor in the approximation of GELU, `sqrt(2 / pi)`, and the cubic term's.
@@ -30,11 +31,19 @@ pub(crate) fn at(flow: &Flow, taken: &[bool], last: usize) -> Option<Unit> {
         let Some(product) = product_of(&mut links, output) else { continue };
         if let Some((op, input)) = rule(&mut links, &product)
             && links.is_closed()
+            && has_as_many(flow, input, output)
         {
             return Unit::pointwise(flow, op, input, links.nodes, output).ok();
         }
     }
     None
+}
+
+/// Whether two tensors have as many elements. Where the factors of a product are views of one tensor,
+/// and the product has more elements, they broadcast against each other.
+fn has_as_many(flow: &Flow, input: TensorId, output: TensorId) -> bool {
+    let count = |id| flow.shape(id).map(elements);
+    count(input).is_some() && count(input) == count(output)
 }
 
 /// A number times some tensors.

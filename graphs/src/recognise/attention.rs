@@ -45,7 +45,9 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
             return None;
         }
     }
-    if !is_one_size {
+    // Half precision is scaled and masked in single precision, and never the other way round.
+    let is_narrowed = dtype(flow, scores).ok()?.bytes() < dtype(flow, before.query).ok()?.bytes();
+    if !is_one_size || is_narrowed {
         return None;
     }
     let softmax_op = (Op::Softmax, vec![softmax]);

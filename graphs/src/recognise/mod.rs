@@ -24,6 +24,7 @@ pub(crate) use flow::{Flow, Role};
 pub(crate) use unit::{OpSizes, Reason, Unit, UnitOp};
 
 use crate::graph::Origin;
+use crate::tensor::Element;
 
 /// Why a node is opaque whose operator has no counterpart.
 const NO_OP: &str = "the vocabulary has no such op";
@@ -46,7 +47,8 @@ pub(crate) fn recognise(flow: &Flow) -> Vec<Found> {
             if taken[node] {
                 continue;
             }
-            if let Some(unit) = rule(flow, &taken, node) {
+            let unit = rule(flow, &taken, node);
+            if let Some(unit) = unit.filter(|unit| changed_dtype(flow, unit).is_none()) {
                 unit.nodes.iter().for_each(|&node| taken[node] = true);
                 let last = unit.nodes.iter().max().copied().unwrap_or(node);
                 found.push((last, Found::Unit(unit)));
@@ -54,9 +56,13 @@ pub(crate) fn recognise(flow: &Flow) -> Vec<Found> {
         }
     }
     for node in flow.work().filter(|&node| !taken[node]) {
+        let unit = alone(flow, node).and_then(|unit| match changed_dtype(flow, &unit) {
+            Some(reason) => Err(reason),
+            None => Ok(unit),
+        });
         found.push((
             node,
-            match alone(flow, node) {
+            match unit {
                 Ok(unit) => Found::Unit(unit),
                 Err(reason) => Found::Opaque { node, reason },
             },
@@ -64,6 +70,13 @@ pub(crate) fn recognise(flow: &Flow) -> Vec<Found> {
     }
     found.sort_by_key(|(last, _)| *last);
     found.into_iter().map(|(_, found)| found).collect()
+}
+
+/// Why a unit is no problem: those read and write one dtype.
+fn changed_dtype(flow: &Flow, unit: &Unit) -> Option<Reason> {
+    let written = flow.element(unit.output)?;
+    let is_changed = written != Element::Number(unit.dtype);
+    is_changed.then(|| format!("it reads {} and writes {written}", unit.dtype))
 }
 
 /// A node by itself.

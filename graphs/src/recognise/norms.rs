@@ -24,10 +24,15 @@ pub(crate) fn layer_norm(flow: &Flow, taken: &[bool], last: usize) -> Option<Uni
     let same = links.flow.is_same(base, centred)
         || difference(&mut links, base).is_some_and(|(other, _)| links.flow.is_same(other, x));
     let averaged = mean(&mut links, mean_of)?;
-    if !same || !links.flow.is_same(averaged, x) {
+    // A view of another shape has means of other rows.
+    let has_rows_of_x = |id| links.flow.shape(id) == links.flow.shape(x);
+    if !same
+        || !links.flow.is_same(averaged, x)
+        || !has_rows_of_x(squared)
+        || !has_rows_of_x(averaged)
+    {
         return None;
     }
-    let x = links.uncast(x);
     finish(links, Op::LayerNorm, x, output)
 }
 
@@ -41,14 +46,20 @@ pub(crate) fn rms_norm(flow: &Flow, taken: &[bool], last: usize) -> Option<Unit>
     let (x, squares) = over_root(&mut links, normal)?;
     let squared = mean(&mut links, squares)?;
     let base = square(&mut links, squared)?;
-    if !links.flow.is_same(base, x) {
+    if !links.flow.is_same(base, x) || links.flow.shape(squared) != links.flow.shape(x) {
         return None;
     }
-    let x = links.uncast(x);
     finish(links, Op::RmsNorm, x, output)
 }
 
-fn finish(links: Links, op: Op, x: TensorId, output: TensorId) -> Option<Unit> {
+fn finish(mut links: Links, op: Op, x: TensorId, output: TensorId) -> Option<Unit> {
+    let flow = links.flow;
+    let cast = links.peek(x, &["Cast"]).and_then(|(_, cast)| cast.input(0));
+    // A cast is a part of a norm that writes what the cast reads. Another norm reads what it writes.
+    let x = match cast {
+        Some(before) if flow.element(before) == flow.element(output) => links.uncast(x),
+        _ => x,
+    };
     let shape = links.flow.shape(x)?;
     if !links.is_closed() || links.flow.shape(output)? != shape {
         return None;

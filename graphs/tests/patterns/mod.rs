@@ -2,10 +2,11 @@
 
 mod attention;
 mod axes;
+mod dtypes;
 mod nodes;
 
 use model_graphs::{Assumption, Dims, Graph};
-use nodes::{assert_kernels, assert_opaque, found, kernels, nodes};
+use nodes::{assert_found, assert_kernels, assert_opaque, found, kernels, nodes};
 
 #[test]
 fn linear_layers() {
@@ -146,6 +147,13 @@ fn activations_of_one_node_and_of_several() {
         found(&nodes(&["Sigmoid(x) -> a", "Mul(a, x) -> o", "Relu(a) -> r"]), "\"o\", \"r\"");
     let ops = found.segments().iter().flat_map(|segment| segment.ops());
     assert!(ops.into_iter().all(|op| op.op().name() != "silu"));
+    // A view of other dimensions makes a product of more elements than x has.
+    assert_found(
+        &["x f32 [64, 1]"],
+        &[],
+        &["Flatten(x) -> t {\"axis\": 0}", "Sigmoid(t) -> s", "Mul(x, s) -> o"],
+        &["sigmoid/f32/m1.n64", "Mul: both of its inputs broadcast"],
+    );
     assert_opaque("Mish(x) -> o", "no such op");
     assert_opaque("LeakyRelu(x) -> o {\"alpha\": 0.2}", "its slope is not 0.01");
     assert_opaque("HardSigmoid(x) -> o {\"alpha\": 0.3}", "its slope is neither 0.2 nor 1/6");
