@@ -20,11 +20,6 @@ impl Attributes {
         self.0.iter().find(|(of, _)| of == name).map(|(_, value)| value)
     }
 
-    /// Whether an attribute is there.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-
     /// A whole number.
     pub(crate) fn int(&self, name: &str) -> Option<i64> {
         match self.get(name)? {

@@ -18,6 +18,9 @@ pub enum Assumption {
     /// Every head of queries has keys and values of its own, although one tensor of them is broadcast
     /// to several heads or batches.
     OwnKeysAndValues,
+    /// The factors of a GEMM, alpha and beta, cost nothing where they cannot be multiplied into its
+    /// weights ahead of time.
+    FreeFactors,
 }
 
 impl fmt::Display for Assumption {
@@ -30,6 +33,7 @@ impl fmt::Display for Assumption {
             Self::HeadsInPlace => "transposes that split and join heads cost nothing",
             Self::BroadcastOperand => "an operand that broadcasts is read in full",
             Self::OwnKeysAndValues => "keys and values that broadcast are read for every head",
+            Self::FreeFactors => "the factors of a GEMM (alpha, beta) cost nothing",
         })
     }
 }

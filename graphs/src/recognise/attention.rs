@@ -4,7 +4,7 @@ use fusion_cost_model::{AttentionSizes, DType, Op, Pointwise};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
-use super::links::Links;
+use super::links::{Links, is_near};
 use super::unit::{Layout, OpSizes, Reason, Unit, UnitOp, dtype, shape};
 use crate::graph::Node;
 use crate::shapes::elements;
@@ -188,6 +188,12 @@ fn before(links: &mut Links, scores: TensorId) -> Option<Before> {
     None
 }
 
+/// The scale that is a part of `qk`.
+#[expect(clippy::cast_precision_loss, reason = "the features of a head are few")]
+fn root_scale(d: u64) -> f64 {
+    (d as f64).sqrt().recip()
+}
+
 /// A scale that follows the GEMM by `1 / sqrt(d)` is part of it.
 fn fold_scale(
     flow: &Flow,
@@ -195,13 +201,11 @@ fn fold_scale(
     qk_nodes: &mut Vec<usize>,
     d: u64,
 ) {
-    #[expect(clippy::cast_precision_loss, reason = "the features of a head are few")]
-    let root = (d as f64).sqrt();
     let Some(&(Pointwise::Scale, index)) = pointwise.last() else { return };
     let node = flow.node(index);
     let number = node.inputs.iter().flatten().find_map(|&id| flow.number(id));
-    let expected = if node.is("Div") { root } else { root.recip() };
-    if number.is_some_and(|number| super::links::is_near(number, expected)) {
+    let number = number.map(|number| if node.is("Div") { number.recip() } else { number });
+    if number.is_some_and(|number| is_near(number, root_scale(d))) {
         pointwise.pop();
         qk_nodes.push(index);
     }
@@ -309,8 +313,12 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     else {
         return Err("one of its inputs is missing".to_owned());
     };
-    if flow.writes_more(index) || node.input(4).is_some() || node.attributes.has("softcap") {
-        return Err("it has a cache of keys, or caps its scores".to_owned());
+    if flow.writes_more(index) || node.input(4).is_some() {
+        return Err("it has a cache of keys, or writes its scores".to_owned());
+    }
+    // 0 is ONNX's word for none.
+    if node.attributes.float("softcap").is_some_and(|cap| cap != 0.0) {
+        return Err("it caps its scores".to_owned());
     }
     let count = |name| node.attributes.int(name).and_then(|heads| u64::try_from(heads).ok());
     let split = |id, heads: Option<u64>| match (shape(flow, id)?, heads) {
@@ -337,6 +345,9 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     let mut ops = vec![(Op::Qk, here()), (Op::Softmax, here()), (Op::Pv, here())];
     if mask.is_some() {
         ops.insert(1, (Pointwise::Add.into(), here()));
+    }
+    if node.attributes.float("scale").is_some_and(|scale| !is_near(scale, root_scale(d))) {
+        ops.insert(1, (Pointwise::Scale.into(), here()));
     }
     let are_joined = shape(flow, output)?.len() == 3;
     let unit = assemble(flow, of, ops, here(), query, output, are_joined)?;

@@ -4,6 +4,7 @@ use fusion_cost_model::{Op, Pointwise};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
+use super::links::is_near;
 use super::unit::{Layout, OpSizes, Reason, Unit, UnitOp, dtype, is_vector, shape};
 use crate::shapes::elements;
 use crate::tensor::TensorId;
@@ -33,7 +34,15 @@ pub(crate) fn gemm(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (&[m, k], &[_, n]) = (shape(flow, x)?, shape(flow, output)?) else {
         return Err("its inputs are not matrices".to_owned());
     };
-    let linear = unit(flow, node, x, weight, Layout::rows(m, k), n, output)?;
+    let mut linear = unit(flow, node, x, weight, Layout::rows(m, k), n, output)?;
+    // What is known ahead of time is multiplied ahead of time.
+    let is_scaled = |factor, of: Option<TensorId>| {
+        !is_near(attributes.float(factor).unwrap_or(1.0), 1.0)
+            && of.is_some_and(|of| !flow.is_constant(of))
+    };
+    if is_scaled("alpha", Some(weight)) || is_scaled("beta", flow.node(node).input(2)) {
+        linear = linear.assuming(Assumption::FreeFactors);
+    }
     with_addend(flow, node, linear, &[m, n])
 }
 

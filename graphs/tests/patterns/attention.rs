@@ -30,6 +30,16 @@ fn attention_of_one_node_and_of_several() {
         &["Attention(q, gk, gv, mask) -> o"],
         &["qk+add+softmax+pv/f32/b8.h4.q16.kv20.d16.kvh2"],
     );
+    // 1 / sqrt(16) is a part of the GEMM; a cap of 0 is none.
+    for (attributes, expected) in [
+        ("{\"scale\": 0.25}", "attention_head"),
+        ("{\"scale\": 3}", "qk+scale+softmax+pv"),
+        ("{\"softcap\": 0.0}", "attention_head"),
+    ] {
+        let line = format!("Attention(q, k, pv) -> o {attributes}");
+        assert_kernels(&[&line], &[&format!("{expected}/{sizes}")]);
+    }
+    assert_opaque("Attention(q, k, pv) -> o {\"softcap\": 30}", "it caps its scores");
     // ONNX puts the first query at the first key; with as many keys that is the same.
     assert_opaque("Attention(q, k, pv) -> o {\"is_causal\": 1}", "first query at the first key");
     let one_head = [

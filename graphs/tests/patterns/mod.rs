@@ -21,6 +21,16 @@ fn linear_layers() {
         assert_kernels(lines, &["linear_bias/f32/m128.k64.n32"]);
     }
     assert_kernels(&["Gemm(m, w) -> o"], &["linear/f32/m128.k64.n32"]);
+    // Factors are multiplied into constants ahead of time.
+    let factors = "{\"alpha\": 0.5, \"beta\": 2}";
+    for (lines, count) in [
+        (&[&format!("Gemm(m, w, b) -> o {factors}")[..]][..], None),
+        (&["Gemm(m, w) -> e", &format!("Gemm(m, w, e) -> o {factors}")], Some(1)),
+    ] {
+        let found = found(&nodes(lines), "\"o\"");
+        let free = found.assumptions().find(|(one, _)| *one == Assumption::FreeFactors);
+        assert_eq!(free.map(|(_, count)| count), count, "{lines:?}");
+    }
     assert_opaque("Gemm(m, m) -> o {\"transA\": 1}", "it transposes its first input");
     assert_opaque("MatMul(l, m) -> o", "its first input is constant");
     assert_opaque("MatMul(x, y2) -> o", "a batched GEMM");
