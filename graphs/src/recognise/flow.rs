@@ -186,8 +186,13 @@ fn view(node: &Node, facts: &Facts, opset: u64) -> Option<TensorId> {
 
 /// Whether a Dropout is in training mode, which newer ones say by an input.
 pub(crate) fn drops(node: &Node, facts: &Facts, opset: u64) -> bool {
-    /// The first version of the operators in which a Dropout may be in training mode.
+    /// The first version of the operators in which an input says whether a Dropout is in training
+    /// mode, and the first one in which an attribute no longer does.
     const WITH_MODE: u64 = 12;
+    const WITHOUT_TEST: u64 = 7;
+    if opset < WITHOUT_TEST {
+        return node.attributes.int("is_test").unwrap_or(0) == 0;
+    }
     let mode = node.input(2).filter(|_| opset >= WITH_MODE);
     mode.is_some_and(|mode| facts.number(mode) != Some(0.0))
 }

@@ -16,6 +16,9 @@ pub(crate) fn unary(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (Some(x), Some(output)) = (of.input(0), of.output()) else {
         return Err("its input is missing".to_owned());
     };
+    if of.is("Dropout") && flow.writes_more(node) {
+        return Err("its mask is read too".to_owned());
+    }
     Unit::pointwise(flow, unary_op(flow, of)?, x, vec![node], output)
 }
 

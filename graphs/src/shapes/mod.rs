@@ -81,6 +81,8 @@ pub(crate) fn elements(shape: &[u64]) -> u64 {
 struct At<'a> {
     node: &'a Node,
     facts: &'a Facts,
+    /// The version of the operators.
+    opset: u64,
 }
 
 impl<'a> At<'a> {
@@ -134,7 +136,7 @@ pub(crate) fn facts(graph: &Graph, dims: &Dims) -> Result<Facts, Error> {
 
 /// What is known of the tensors that a node writes.
 fn written(graph: &Graph, node: &Node, facts: &Facts, dims: &Dims) -> Result<Vec<Fact>, Error> {
-    let at = At { node, facts };
+    let at = At { node, facts, opset: graph.opset };
     let mut inferred = Vec::new();
     if node.origin == Origin::Known {
         inferred = rules::shapes(&at)

@@ -150,12 +150,32 @@ fn broadcast(a: &[u64], b: &[u64]) -> Result<Shape, String> {
 }
 
 fn broadcast_all(at: &At) -> Result<Option<Shape>, String> {
+    check_alignment(at)?;
     let mut result = Vec::new();
     for input in 0..at.node.inputs.len() {
         let Some(shape) = at.shape(input) else { return Ok(None) };
         result = broadcast(&result, shape)?;
     }
     Ok(Some(result))
+}
+
+/// Whether an operator of old aligns the last dimensions of its inputs, as today's do.
+fn check_alignment(at: &At) -> Result<(), String> {
+    /// The first version of the operators without the attribute.
+    const WITHOUT_AXIS: u64 = 7;
+    let Some(axis) = at.node.attributes.int("axis").filter(|_| at.opset < WITHOUT_AXIS) else {
+        return Ok(());
+    };
+    let (Some(a), Some(b)) = (at.shape(0), at.shape(1)) else { return Ok(()) };
+    if layout::axis(axis, a.len())? + b.len() == a.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "axis {axis} of opset {} broadcasts {} along other dimensions than the last ones; convert the \
+         model with onnx.version_converter",
+        at.opset,
+        text(b)
+    ))
 }
 
 fn expand(at: &At) -> Result<Option<Shape>, String> {
