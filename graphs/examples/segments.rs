@@ -26,6 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (assumption, count) in found.assumptions() {
         println!("assumed {count} times: {assumption}");
     }
-    println!("{} views; {} nodes computed ahead", found.views(), found.computed_ahead());
+    println!(
+        "{} views; {} nodes computed ahead; {} that no output needs",
+        found.views(),
+        found.computed_ahead(),
+        found.unused()
+    );
     Ok(())
 }

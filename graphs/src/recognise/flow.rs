@@ -7,6 +7,8 @@ use crate::tensor::{Element, Source, TensorId};
 /// What becomes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// No output of the graph needs its results.
+    Unused,
     /// Its results are known ahead of time.
     Ahead,
     /// It writes the elements that it reads, in their order, with another shape at most.
@@ -33,18 +35,16 @@ pub(crate) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub(crate) fn of(graph: &'a Graph, facts: &'a Facts) -> Self {
         let count = graph.tensors.len();
-        let mut is_read = vec![false; count];
-        for read in graph.nodes.iter().flat_map(Node::reads).chain(graph.outputs.iter().copied()) {
-            is_read[read.0] = true;
-        }
+        let is_needed = needed(graph);
         let mut roots: Vec<TensorId> = (0..count).map(TensorId).collect();
         let mut roles = Vec::with_capacity(graph.nodes.len());
         let mut is_image = vec![false; count];
         for node in &graph.nodes {
             let written = || node.outputs.iter().flatten().copied();
             let viewed = view(node, facts, graph.opset)
-                .filter(|_| node.outputs.iter().skip(1).flatten().all(|id| !is_read[id.0]));
+                .filter(|_| node.outputs.iter().skip(1).flatten().all(|id| !is_needed[id.0]));
             roles.push(match viewed {
+                _ if written().all(|id| !is_needed[id.0]) => Role::Unused,
                 _ if written().all(|id| facts[id].is_constant) => Role::Ahead,
                 Some(source) => {
                     for output in written() {
@@ -161,6 +161,19 @@ impl<'a> Flow<'a> {
         let is_read = |&id: &TensorId| !self.readers(id).is_empty() || self.is_output(id);
         more.into_iter().any(is_read)
     }
+}
+
+/// By tensor, whether an output of the graph needs it.
+fn needed(graph: &Graph) -> Vec<bool> {
+    let mut is_needed = vec![false; graph.tensors.len()];
+    graph.outputs.iter().for_each(|output| is_needed[output.0] = true);
+    // Each node comes after those that write what it reads.
+    for node in graph.nodes.iter().rev() {
+        if node.outputs.iter().flatten().any(|id| is_needed[id.0]) {
+            node.reads().for_each(|read| is_needed[read.0] = true);
+        }
+    }
+    is_needed
 }
 
 /// What a node's first output is a view of, if it is one.

@@ -211,6 +211,7 @@ impl<'f, 'a> Builder<'f, 'a> {
             assumptions,
             views: flow.count(Role::View),
             computed_ahead: flow.count(Role::Ahead),
+            unused: flow.count(Role::Unused),
         }
     }
 }

@@ -53,6 +53,7 @@ pub struct Segments {
     assumptions: BTreeMap<Assumption, usize>,
     views: usize,
     computed_ahead: usize,
+    unused: usize,
 }
 
 /// A node that the vocabulary cannot express.
@@ -169,6 +170,12 @@ impl Segments {
     #[must_use]
     pub const fn computed_ahead(&self) -> usize {
         self.computed_ahead
+    }
+
+    /// How many nodes no output of the graph needs. They are left out.
+    #[must_use]
+    pub const fn unused(&self) -> usize {
+        self.unused
     }
 }
 

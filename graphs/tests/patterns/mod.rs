@@ -313,6 +313,42 @@ fn views_and_what_is_known_ahead_cost_nothing() {
 }
 
 #[test]
+fn what_no_output_needs_is_left_out() {
+    let lines = ["MatMul(x, w) -> a", "Relu(a) -> o", "Tanh(a) -> t1", "Flatten(t1) -> t2"];
+    assert_kernels(&lines, &["linear+relu/f32/m128.k64.n32"]);
+    let found = found(&nodes(&lines), "\"o\"");
+    assert_eq!((found.unused(), found.views()), (2, 0));
+    assert!(found.opaque().is_empty() && found.edges().is_empty());
+}
+
+#[test]
+fn a_dropout_whose_mask_is_read_is_no_view() {
+    let node = "{\"op\": \"Dropout\", \"inputs\": [\"x\"], \"outputs\": [\"o\", \"mask1\"]}";
+    let found = self::found(node, "\"o\", \"mask1\"");
+    assert_eq!(found.opaque()[0].reason, "its mask is read too");
+    assert_eq!(self::found(node, "\"o\"").views(), 1);
+}
+
+/// The files are written by the package `onnx`, with version 6 of the operators: a bias per channel
+/// of an image by its attribute `axis`, and a Dropout in training mode.
+#[test]
+fn what_old_operators_say_by_attributes_is_not_passed_over() {
+    let segments =
+        |model: &[u8]| Graph::from_onnx(model.to_vec()).unwrap().segments(&Dims::default());
+    let error = segments(include_bytes!("../data/old_add.onnx")).unwrap_err();
+    assert!(error.is_invalid_graph());
+    let message = error.to_string();
+    assert!(
+        message.contains("axis 1 of opset 6 broadcasts [8] along other dimensions"),
+        "{message}"
+    );
+    assert!(message.contains("convert the model with onnx.version_converter"), "{message}");
+    let found = segments(include_bytes!("../data/old_dropout.onnx")).unwrap();
+    let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
+    assert!(kernels.into_iter().any(|kernel| kernel.to_string().contains("dropout")), "{found:?}");
+}
+
+#[test]
 fn shapes_that_contradict_each_other_are_errors() {
     let error = |nodes: &str, tensors: &str| {
         let text = format!(
