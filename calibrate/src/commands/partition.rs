@@ -37,6 +37,7 @@ pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
         segments: found.segments().len(),
         views: found.views(),
         computed_ahead: found.computed_ahead(),
+        unused: found.unused(),
     };
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let split = SplitModel::of(question, &found, &nodes, model.on(target), &policy)?;

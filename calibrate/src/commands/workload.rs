@@ -229,6 +229,7 @@ fn asked(
         segments: found.segments().len(),
         views: found.views(),
         computed_ahead: found.computed_ahead(),
+        unused: found.unused(),
     }
 }
 

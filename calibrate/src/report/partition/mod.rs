@@ -56,6 +56,8 @@ pub struct Question {
     pub views: usize,
     /// Nodes whose results are known ahead of time.
     pub computed_ahead: usize,
+    /// Nodes that no output needs, which are left out.
+    pub unused: usize,
 }
 
 /// A kernel.

@@ -97,11 +97,15 @@ fn head(question: &Question, width: Width) -> String {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
     };
+    let unused = match question.unused {
+        0 => String::new(),
+        count => format!("; {} that no output needs", counted(count, "node")),
+    };
     let lines = [
         (
             "model",
             format!(
-                "{model}{dims}: {} in {}; {} and {} at no cost",
+                "{model}{dims}: {} in {}; {} and {} at no cost{unused}",
                 counted(*ops, "op"),
                 counted(*segments, "segment"),
                 counted(question.views, "view"),
