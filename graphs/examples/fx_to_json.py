@@ -87,13 +87,12 @@ def attention(of, result):
     # The op's batch and heads are those of its queries, where PyTorch would broadcast.
     fits = len(query) == 4 and query[:2] == result.shape[:2]
     fits = fits and key[:2] == value[:2] and key[0] == query[0]
-    # The reader takes every Attention to have the usual scale. `calibrate partition` refuses a
-    # causal one, since its softmax by itself is no problem.
-    scale = query[-1] ** -0.5 if of["scale"] is None else of["scale"]
-    is_usual = isinstance(scale, (int, float)) and math.isclose(scale, query[-1] ** -0.5)
-    if not fits or not is_usual or of["dropout_p"] or of["is_causal"]:
+    scale = of["scale"]
+    if not fits or not isinstance(scale, (int, float, type(None))) or of["dropout_p"]:
         return None
-    return "Attention", inputs(of, "query key value attn_mask"), {}
+    attributes = {"is_causal": 1} if of["is_causal"] else {}
+    attributes |= {} if scale is None else {"scale": scale}
+    return "Attention", inputs(of, "query key value attn_mask"), attributes
 
 
 def softmax(of, result):

@@ -160,18 +160,18 @@ def test_gemms():
 ATTENTION = "scaled_dot_product_attention"
 
 
-@pytest.mark.parametrize(("keywords", "op"), [
-    ({}, "Attention"),
-    ({"scale": 0.25}, "Attention"),
-    ({"scale": 3.0}, f"fx.{ATTENTION}"),
-    ({"is_causal": True}, f"fx.{ATTENTION}"),
-    ({"dropout_p": 0.1}, f"fx.{ATTENTION}"),
+@pytest.mark.parametrize(("keywords", "op", "attributes"), [
+    ({}, "Attention", {}),
+    ({"scale": 3.0}, "Attention", {"scale": 3.0}),
+    ({"is_causal": True}, "Attention", {"is_causal": 1}),
+    ({"dropout_p": 0.1}, f"fx.{ATTENTION}", {}),
 ])
-def test_keywords_of_attention(keywords, op):
+def test_keywords_of_attention(keywords, op, attributes):
     def attend(module, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, **keywords)
 
-    assert nodes_of(attend, *[(2, 4, 8, 16)] * 3) == [(op, "q k v")]
+    expected = (op, "q k v", *filter(None, [attributes]))
+    assert nodes_of(attend, *[(2, 4, 8, 16)] * 3) == [expected]
 
 
 def test_operands_of_attention():

@@ -96,9 +96,11 @@ fn parts(segment: &Segment) -> Result<Vec<(Range<usize>, Problem)>, Error> {
         match problem(std::slice::from_ref(&op.unit), segment.dtype) {
             Ok(problem) => parts.push((at..at + 1, problem)),
             Err(error) => {
-                let longer = parts.last().map(|(ops, _)| ops.start..at + 1);
-                let joined = longer.and_then(|ops| Some((ops.clone(), segment.problem(ops)?)));
-                parts.pop();
+                // A scale may be between the softmax and its product.
+                let joined = std::iter::from_fn(|| parts.pop()).find_map(|(before, _)| {
+                    let ops = before.start..at + 1;
+                    Some((ops.clone(), segment.problem(ops)?))
+                });
                 parts.push(joined.ok_or_else(|| no_kernel(op, &error))?);
             }
         }
