@@ -157,6 +157,14 @@ fn a_file_of_another_writer_is_read() {
     assert_eq!(opaque(&found), ["1 x Cast: the vocabulary has no such op"]);
 }
 
+/// A softmax of more rows than a problem has is an error, and not one kernel with what comes before.
+#[test]
+fn an_op_of_too_many_rows_is_an_error() {
+    let dims = Dims::default().with("batch", 40_000_000).with("sequence", 128);
+    let found = Graph::from_onnx(bert_base()).unwrap().segments(&dims).unwrap();
+    assert!(found.graph_nodes().unwrap_err().is_invalid_sizes());
+}
+
 /// What a user must say, and what happens when it is not said.
 #[test]
 fn open_dimensions_are_asked_for_all_at_once() {

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use fusion_cost_model::{GraphNode, Problem};
+use fusion_cost_model::{GraphNode, Op, Problem};
 
 use super::segment::problem;
 use super::{Edge, Place, Segment, SegmentOp, Segments};
 use crate::error::{Error, ErrorKind};
+use crate::recognise::{OpSizes, UnitOp};
 
 impl Segments {
     /// What [`OnTarget::partition_graph`](fusion_cost_model::OnTarget::partition_graph) takes: a node
@@ -88,22 +89,21 @@ impl Segments {
     }
 }
 
-/// The ops of a segment by node, each node with its problem: one op, and those behind it that are no
-/// kernel without it.
+/// The ops of a segment by node, each node with its problem: one op, and a causal softmax with those
+/// before it.
 fn parts(segment: &Segment) -> Result<Vec<(Range<usize>, Problem)>, Error> {
     let mut parts: Vec<(Range<usize>, Problem)> = Vec::new();
     for (at, op) in segment.ops.iter().enumerate() {
-        match problem(std::slice::from_ref(&op.unit), segment.dtype) {
-            Ok(problem) => parts.push((at..at + 1, problem)),
-            Err(error) => {
-                // A scale may be between the softmax and its product.
-                let joined = std::iter::from_fn(|| parts.pop()).find_map(|(before, _)| {
-                    let ops = before.start..at + 1;
-                    Some((ops.clone(), segment.problem(ops)?))
-                });
-                parts.push(joined.ok_or_else(|| no_kernel(op, &error))?);
-            }
-        }
+        let is_causal = matches!(op.unit.sizes, OpSizes::Attention(sizes) if sizes.causal);
+        // From its GEMM on, over a scale and a mask.
+        let is_qk = |(ops, _): &(Range<usize>, Problem)| segment.ops[ops.start].op() == Op::Qk;
+        let qk = parts.iter().rposition(is_qk).filter(|_| is_causal);
+        let before = qk.and_then(|qk| parts.drain(qk..).next());
+        let ops = before.map_or(at, |(ops, _)| ops.start)..at + 1;
+        let units: Vec<UnitOp> =
+            segment.ops[ops.clone()].iter().map(|op| op.unit.clone()).collect();
+        let problem = problem(&units, segment.dtype).map_err(|error| no_kernel(op, &error))?;
+        parts.push((ops, problem));
     }
     Ok(parts)
 }

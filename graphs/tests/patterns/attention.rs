@@ -119,15 +119,26 @@ fn attention_of_one_node_and_of_several() {
 /// Its softmax is no kernel without the GEMM before it, so both are one node for a partitioner.
 #[test]
 fn causal_attention_is_two_nodes() {
-    for (scale, ops) in [("", "qk+softmax"), (", \"scale\": 3", "attention_scores")] {
-        let line = format!("Attention(gq, gk, gv) -> o {{\"is_causal\": 1{scale}}}");
-        let found = found(&nodes(&[&line]), "\"o\"");
-        let nodes = found.graph_nodes().unwrap();
-        let problems: Vec<String> = nodes.iter().map(|node| node.problem.to_string()).collect();
-        let first = format!("{ops}/f32/b8.h4.q20.d16.kvh2.causal1");
-        assert_eq!(problems, [first.as_str(), "pv/f32/b8.h4.q20.d16.kvh2"]);
-        assert_eq!(nodes[1].input, Some(0));
-    }
+    let found = found(&nodes(&["Attention(gq, gk, gv) -> o {\"is_causal\": 1}"]), "\"o\"");
+    let nodes = found.graph_nodes().unwrap();
+    let problems: Vec<String> = nodes.iter().map(|node| node.problem.to_string()).collect();
+    assert_eq!(
+        problems,
+        ["qk+softmax/f32/b8.h4.q20.d16.kvh2.causal1", "pv/f32/b8.h4.q20.d16.kvh2"],
+    );
+    assert_eq!(nodes[1].input, Some(0));
+    let line = "Attention(gq, gk, gv, square) -> o {\"is_causal\": 1, \"scale\": 3}";
+    assert_found(
+        &[
+            "gq f32 [8, 4, 20, 16]",
+            "gk f32 [8, 2, 20, 16]",
+            "gv f32 [8, 2, 20, 16]",
+            "square f32 [20, 20]",
+        ],
+        &[],
+        &[line],
+        &["qk+scale+add+softmax+pv/f32/b8.h4.q20.d16.kvh2.causal1"],
+    );
 }
 
 /// Before version 13 of the operators a softmax without an axis was over all dimensions but the
