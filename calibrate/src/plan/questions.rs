@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cli_support::input;
+use cli_support::{exit, input};
 use fusion_cost_model::{Problem, possible_kernels};
 
 use crate::exit::UsageError;
@@ -33,14 +33,14 @@ pub fn questions(path: &Path, dims: &[String]) -> Result<Questions, UsageError> 
     let (problems, opaque) =
         if is_list { (of_list(path, dims)?, 0) } else { of_model(path, dims)? };
     if problems.is_empty() {
-        let text = format!("{}: it has no op that a kernel is known for", path.display());
-        return Err(UsageError(text));
+        let lacks = if is_list { "problem in it" } else { "op that a kernel is known for" };
+        return Err(UsageError(format!("{}: it has no {lacks}", path.display())));
     }
     Ok(Questions { source, problems, opaque })
 }
 
 fn of_model(path: &Path, dims: &[String]) -> Result<(Vec<Problem>, usize), UsageError> {
-    let wrong = |error: anyhow::Error| UsageError(format!("{error:#}"));
+    let wrong = |error: anyhow::Error| UsageError(exit::message(&error));
     let model = find_model(path, dims).map_err(wrong)?;
     let found = model.segments().map_err(wrong)?;
     let nodes = model.graph_nodes(&found).map_err(wrong)?;
@@ -103,6 +103,14 @@ mod tests {
         assert!(open.contains("--dim batch=8"), "{open}");
         let other = read("a.json", GRAPH, &["batch=8", "sequence=3"]).unwrap_err();
         assert!(other.contains("sequence"), "{other}");
+    }
+
+    #[test]
+    fn what_is_not_there_or_empty_is_said_once() {
+        let error = questions(Path::new("no_such_model.onnx"), &[]).unwrap_err().to_string();
+        assert_eq!(error.matches("os error").count(), 1, "{error}");
+        let error = read("a.txt", "# none\n", &[]).unwrap_err();
+        assert!(error.ends_with("a.txt: it has no problem in it"), "{error}");
     }
 
     #[test]
