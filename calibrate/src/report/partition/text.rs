@@ -72,7 +72,8 @@ impl SplitModel {
         let mut note = |lead: &str, line: &str| {
             text += &width.wrap(&format!("{lead:<LABEL$}"), line, LABEL);
         };
-        if self.evidence.iter().any(|known| known.evidence == Evidence::Unknown) {
+        let is_unknown = |known: &Known| known.evidence == Evidence::Unknown && known.possible > 0;
+        if self.evidence.iter().any(is_unknown) {
             note("unknown", "`always fused` keeps ops apart where nothing is known of one kernel");
         }
         for (index, opaque) in self.opaque.iter().enumerate() {
