@@ -67,6 +67,17 @@ fn a_split_fits_the_page_and_a_pipe_gets_every_column() {
 }
 
 #[test]
+fn a_split_says_where_nothing_is_known() {
+    let folder = folder();
+    // Of bf16 the file has neither records nor ceilings.
+    std::fs::write(folder.path().join("h.json"), GRAPH.replace("f32", "bf16")).unwrap();
+    let mut args = PARTITION;
+    args[1] = "h.json";
+    let text = stdout(&mut calibrate(folder.path(), &args));
+    assert!(text.contains("unknown     `always fused` keeps ops apart"), "{text}");
+}
+
+#[test]
 fn a_split_as_json_and_csv() {
     let folder = folder();
     let text = stdout(calibrate(folder.path(), &PARTITION).arg("--json"));
