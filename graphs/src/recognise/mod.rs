@@ -21,7 +21,7 @@ use fusion_cost_model::{Op, Pointwise};
 
 pub use assumption::Assumption;
 pub(crate) use flow::{Flow, Role};
-pub(crate) use unit::{OpSizes, Reason, Unit, UnitOp};
+pub(crate) use unit::{Layout, OpSizes, Reason, Unit, UnitOp};
 
 use crate::graph::Origin;
 use crate::tensor::Element;

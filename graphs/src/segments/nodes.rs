@@ -8,7 +8,7 @@ use fusion_cost_model::{GraphNode, Op, Problem};
 use super::segment::problem;
 use super::{Edge, Place, Segment, SegmentOp, Segments};
 use crate::error::{Error, ErrorKind};
-use crate::recognise::{OpSizes, UnitOp};
+use crate::recognise::{Layout, OpSizes, UnitOp};
 
 impl Segments {
     /// What [`OnTarget::partition_graph`](fusion_cost_model::OnTarget::partition_graph) takes: a node
@@ -17,8 +17,9 @@ impl Segments {
     /// what comes before it.
     ///
     /// A sum of two results may continue either of them: which one is in the same kernel is for the
-    /// cost model to choose, although a segment goes on with one. What an opaque node writes comes
-    /// from outside.
+    /// cost model to choose, although a segment goes on with one. An op that takes other elements for
+    /// its columns than the segment before it is [never in one kernel](GraphNode::apart_from) with it.
+    /// What an opaque node writes comes from outside.
     ///
     /// # Errors
     ///
@@ -49,10 +50,19 @@ impl Segments {
                 if part > 0 {
                     node = node.reading(nodes.len() - 1);
                 }
-                for edge in ops.flat_map(|op| reads.get(&(index, op)).into_iter().flatten()) {
+                let read = ops.flat_map(|op| {
+                    let of_op = reads.get(&(index, op)).into_iter().flatten();
+                    of_op.map(move |edge| (op, *edge))
+                });
+                for (op, edge) in read {
                     // Segments are in an order in which they can run.
-                    let Place::Segment(from) = edge.from else { continue };
-                    let Some(&from) = last_of.get(from) else { continue };
+                    let Place::Segment(before) = edge.from else { continue };
+                    let Some(&from) = last_of.get(before) else { continue };
+                    let written = self.segments[before].ops.last().map(|op| op.unit.output);
+                    let is_same = |written: Layout| written.is_same(segment.ops[op].unit.input);
+                    if !written.is_some_and(is_same) {
+                        node.apart_from.push(from);
+                    }
                     if edge.is_transformed && node.input.is_none() {
                         node.input = Some(from);
                     } else {

@@ -1,13 +1,38 @@
 //! Ops that work on columns go on only with the columns that are there.
 
-use super::nodes::{assert_found, assert_kernels};
+use fusion_cost_model::possible_kernels;
+
+use super::nodes::{assert_found, assert_kernels, found_in};
 
 const CONV: &str = "Conv(i, f) -> a";
 
 /// An image of 8 channels, 8 by 8, and a filter of one pixel.
+const IMAGE: [&str; 1] = ["i f32 [2, 8, 8, 8]"];
+const CONSTANTS: [&str; 4] =
+    ["f f32 [8, 8, 1, 1]", "e f32 [8]", "v f32 [1, 1, 1, 8]", "g f32 [8, 1, 1]"];
+
 fn assert_image(lines: &[&str], expected: &[&str]) {
-    let constants = ["f f32 [8, 8, 1, 1]", "e f32 [8]", "v f32 [1, 1, 1, 8]", "g f32 [8, 1, 1]"];
-    assert_found(&["i f32 [2, 8, 8, 8]"], &constants, lines, expected);
+    assert_found(&IMAGE, &CONSTANTS, lines, expected);
+}
+
+/// The kernels of several ops that a partitioner may choose.
+fn fused(lines: &[&str]) -> Vec<String> {
+    let nodes = found_in(&IMAGE, &CONSTANTS, lines).graph_nodes().unwrap();
+    let kernels = possible_kernels(&nodes).unwrap();
+    let several = kernels.iter().filter(|kernel| !kernel.problem.chain().is_single());
+    several.map(|kernel| kernel.problem.chain().name()).collect()
+}
+
+#[test]
+fn what_ends_a_chain_is_in_no_kernel_with_it() {
+    assert_eq!(fused(&[CONV, "Add(a, g) -> o"]), ["conv_bias"]);
+    assert!(fused(&[CONV, "Add(a, e) -> o"]).is_empty());
+    // A sum goes on with either side, where both have the same columns.
+    let sides = [CONV, "Conv(i, f) -> b"];
+    let sum = [&sides[..], &["Add(a, b) -> o"]].concat();
+    assert_eq!(fused(&sum), ["conv2d+add"]);
+    let other = [CONV, "BatchNormalization(i, e, e, e, e) -> n", "Add(n, e) -> b"];
+    assert_eq!(fused(&[&other[..], &["Add(a, b) -> o"]].concat()), ["bias+add"]);
 }
 
 #[test]

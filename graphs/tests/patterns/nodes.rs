@@ -123,10 +123,10 @@ pub(crate) fn assert_opaque(line: &str, reason: &str) {
     assert!(found.opaque()[0].reason.contains(reason), "{line}: {}", found.opaque()[0].reason);
 }
 
-/// What is found in a graph of other tensors, each as `name dtype [sizes]`: the largest kernels, and
-/// then the opaque nodes as `Op: reason`. The numbers are constants too.
+/// What is found in a graph of other tensors, each as `name dtype [sizes]`. The numbers are constants
+/// too.
 #[track_caller]
-pub(crate) fn assert_found(inputs: &[&str], constants: &[&str], lines: &[&str], expected: &[&str]) {
+pub(crate) fn found_in(inputs: &[&str], constants: &[&str], lines: &[&str]) -> Segments {
     let tensor = |text: &&str| {
         let (name, rest) = text.split_once(' ').unwrap();
         let (dtype, shape) = rest.split_once(' ').unwrap();
@@ -150,6 +150,13 @@ pub(crate) fn assert_found(inputs: &[&str], constants: &[&str], lines: &[&str], 
     let graph = Graph::from_json(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
     let found = graph.segments(&Dims::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
     checks::whole(&found);
+    found
+}
+
+/// Of the same, the largest kernels, and then the opaque nodes as `Op: reason`.
+#[track_caller]
+pub(crate) fn assert_found(inputs: &[&str], constants: &[&str], lines: &[&str], expected: &[&str]) {
+    let found = found_in(inputs, constants, lines);
     let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
     let opaque = found.opaque().iter().map(|node| format!("{}: {}", node.op, node.reason));
     let found: Vec<String> = kernels.map(|kernel| kernel.to_string()).chain(opaque).collect();

@@ -33,6 +33,9 @@ pub struct GraphNode {
     /// The nodes that write other operands, in the order of the ops that read them. Weights and other
     /// constants are not nodes.
     pub operands: Vec<usize>,
+    /// Nodes that it reads, but is never in one kernel with, although their problems can be joined:
+    /// what one takes for channels is something else to the other, say.
+    pub apart_from: Vec<usize>,
     /// Whether something outside reads what it writes.
     pub is_output: bool,
 }
@@ -41,7 +44,13 @@ impl GraphNode {
     /// A node that reads nothing of others.
     #[must_use]
     pub const fn new(problem: Problem) -> Self {
-        Self { problem, input: None, operands: Vec::new(), is_output: false }
+        Self {
+            problem,
+            input: None,
+            operands: Vec::new(),
+            apart_from: Vec::new(),
+            is_output: false,
+        }
     }
 
     /// The same, transforming what another node writes.
@@ -54,6 +63,12 @@ impl GraphNode {
     #[must_use]
     pub fn with_operands(self, operands: impl IntoIterator<Item = usize>) -> Self {
         Self { operands: operands.into_iter().collect(), ..self }
+    }
+
+    /// The same, never in one kernel with some of the nodes that it reads.
+    #[must_use]
+    pub fn apart_from(self, others: impl IntoIterator<Item = usize>) -> Self {
+        Self { apart_from: others.into_iter().collect(), ..self }
     }
 
     /// The same, with something outside of the graph reading what it writes. A node that no other
@@ -120,7 +135,9 @@ impl<'g> Units<'g> {
             let operands = node.operands.iter().copied();
             let operands = operands.filter(|_| is_either && node.operands.len() == 1);
             let flows = node.input.into_iter().chain(operands);
-            let is_free = |read: &usize| readers[*read] == 1 && !nodes[*read].is_output;
+            let is_free = |read: &usize| {
+                readers[*read] == 1 && !nodes[*read].is_output && !node.apart_from.contains(read)
+            };
             let last_of = |read: usize| starts[read] + nodes[read].problem.chain().len() - 1;
             feeders.push(flows.filter(is_free).map(last_of).collect());
             for step in node.problem.steps() {
