@@ -119,7 +119,6 @@ mod tests {
         assert_eq!(found.problems.len(), 2);
         let wrong = read("a.txt", "add_relu/f32/m4.n4\nadd_rleu/f32/m4.n4\n", &[]).unwrap_err();
         assert!(wrong.contains("line 2") && wrong.contains("did you mean"), "{wrong}");
-        assert!(read("a.txt", "# none\n", &[]).unwrap_err().contains("no op"));
         assert!(read("a.txt", "", &["batch=8"]).unwrap_err().contains("--dim is for models"));
         let missing = questions(Path::new("no/such.txt"), &[]).unwrap_err().to_string();
         assert!(missing.contains("cannot read"), "{missing}");
