@@ -664,7 +664,8 @@ fcm_status fcm_model_on(const struct fcm_model *model,
                         struct fcm_on_target **on,
                         struct fcm_error **error);
 
-// The same target in one state of the machine, by its number in the file.
+// The same target in one state of the machine, by its number in the file. One that the file does not
+// have is `FCM_INVALID_QUESTION`.
 fcm_status fcm_on_target_in_state(const struct fcm_on_target *on,
                                   uint32_t state,
                                   struct fcm_on_target **in_state,

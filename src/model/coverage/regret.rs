@@ -139,18 +139,21 @@ mod tests {
         }
     }
 
+    /// Fusing gains 2 %, likely but not surely.
+    const LIKELY: Belief = Belief {
+        above: 0.02,
+        sd: 0.1,
+        threshold: 1.0,
+        weight_ms: 1.0,
+        decides: true,
+        counts: true,
+        is_unknown: false,
+        fuses: true,
+    };
+
     #[test]
     fn what_is_measured_well_loses_nothing_and_what_says_nothing_changes_nothing() {
-        let belief = Belief {
-            above: 0.02,
-            sd: 0.1,
-            threshold: 1.0,
-            weight_ms: 1.0,
-            decides: true,
-            counts: true,
-            is_unknown: false,
-            fuses: true,
-        };
+        let belief = LIKELY;
         assert!((belief.regret_after(0.1) - belief.regret()).abs() < 1e-12);
         assert!(belief.regret_after(0.0) < 1e-12);
         let by_sd = [0.02, 0.05, 0.08].map(|sd| belief.regret_after(sd));
@@ -160,18 +163,8 @@ mod tests {
 
     #[test]
     fn a_decision_against_what_is_likelier_is_expected_to_lose_more() {
-        let with = Belief {
-            above: 0.02,
-            sd: 0.1,
-            threshold: 1.0,
-            weight_ms: 1.0,
-            decides: true,
-            counts: true,
-            is_unknown: false,
-            fuses: true,
-        };
-        let against = Belief { fuses: false, ..with };
-        assert!((against.regret() - with.regret() - 0.02).abs() < 1e-9);
+        let against = Belief { fuses: false, ..LIKELY };
+        assert!((against.regret() - LIKELY.regret() - 0.02).abs() < 1e-9);
     }
 
     #[test]
