@@ -107,6 +107,26 @@ fn thirty_points_and_a_prior_say_more_than_thirty_points() {
     assert!(held.iter().all(|held| *held >= 185), "{held:?}");
 }
 
+/// What the older calibration is uncertain of counts once: beside what a new measurement is off by.
+#[test]
+fn intervals_are_of_an_older_and_a_new_measurement() {
+    let mut numbers = Numbers(4);
+    let older: Vec<Known> =
+        older(&mut numbers).into_iter().map(|known| Known { half_width: 0.1, ..known }).collect();
+    // Nothing has changed.
+    let newer = older.iter().step_by(8).copied();
+    let model = FusionCostModel::new(calibration(newer))
+        .with_prior(calibration(older.iter().copied()))
+        .unwrap();
+    let sd = (1.1_f64 / 0.9).ln() / 3.92;
+    let expected = 2.04 * sd.hypot(sd);
+    for known in older.iter().skip(1).step_by(8) {
+        let speedup = model.on(TARGET).estimate(&known.problem).speedup().unwrap();
+        let half_width = (speedup.high / speedup.value).ln();
+        assert!((0.95..1.1).contains(&(half_width / expected)), "{half_width} {expected}");
+    }
+}
+
 #[test]
 fn what_was_measured_anew_comes_back_as_it_is() {
     let mut numbers = Numbers(2);

@@ -101,6 +101,9 @@ struct OfCloud {
     times: Field,
     /// `None` for a single op.
     speedups: Option<Field>,
+    /// How uncertain the older calibration is of the newer records: the mean variance of the logarithms
+    /// of times and of speedups. Fields hold it as what a measurement is off by.
+    of_older: [f64; 2],
 }
 
 /// How far a newer record is off.
@@ -109,6 +112,8 @@ struct Off {
     /// Of the logarithms of the time and, unless there is a single op, of the speedup.
     time: Uncertain,
     speedup: Option<Uncertain>,
+    /// The variances of what the older calibration says of the two.
+    of_older: [f64; 2],
 }
 
 impl Off {
@@ -123,6 +128,7 @@ impl Off {
             problem: record.problem,
             time: off(now.ln_fused, before.ln_fused),
             speedup: (!is_single).then(|| off(now.ln_speedup, before.ln_speedup)),
+            of_older: [before.ln_fused, before.ln_speedup].map(|one| one.sd * one.sd),
         }
     }
 
@@ -185,7 +191,11 @@ impl Drift {
             let off = |(_, off): (usize, [f64; 2])| off;
             of_times.extend(times.left_out().into_iter().map(off));
             of_speedups.extend(speedups.iter().flat_map(Field::left_out).map(off));
-            self.by_key.insert(key, OfCloud { times, speedups });
+            #[expect(clippy::cast_precision_loss, reason = "a count of records")]
+            let count = of_key.len() as f64;
+            let of_older =
+                [0, 1].map(|of| of_key.iter().map(|off| off.of_older[of]).sum::<f64>() / count);
+            self.by_key.insert(key, OfCloud { times, speedups, of_older });
         }
         self.spreads = [Spread::of(of_times), Spread::of(of_speedups)];
         let times = found.iter().map(|off| {
@@ -207,17 +217,20 @@ impl Drift {
     fn applied_to(&self, before: Prediction, problem: &Problem) -> Answer {
         let [time, speedup] = self.of_family(problem);
         let of_cloud = self.by_key.get(&CloudKey::of(problem));
-        let place = || Place { at: padded(&Features::of(problem)), proportion: 0.0 };
-        let in_cloud = |field: Option<&Field>, common: Uncertain| match field {
+        let place = Place { at: padded(&Features::of(problem)), proportion: 0.0 };
+        let in_cloud = |field: Option<&Field>, of_older: f64, common: Uncertain| match field {
             Some(field) => {
-                let guess = field.at(&place());
-                Uncertain { value: common.value + guess.mean, sd: guess.sd }
+                let guess = field.at(&place);
+                // What the older calibration says of this problem has an uncertainty of its own.
+                let variance = (guess.sd * guess.sd - of_older).max(0.0);
+                Uncertain { value: common.value + guess.mean, sd: variance.sqrt() }
             }
             None => common,
         };
-        let time = in_cloud(of_cloud.map(|of| &of.times), time);
+        let of_older = of_cloud.map_or([0.0; 2], |of| of.of_older);
+        let time = in_cloud(of_cloud.map(|of| &of.times), of_older[0], time);
         let of_speedups = of_cloud.and_then(|of| of.speedups.as_ref());
-        let speedup = in_cloud(of_speedups, speedup);
+        let speedup = in_cloud(of_speedups, of_older[1], speedup);
         let with = |before: Uncertain, drift: Uncertain| Uncertain {
             value: before.value + drift.value,
             sd: before.sd.hypot(drift.sd),
