@@ -345,7 +345,9 @@ fn compile_batch(
 ) -> Vec<(String, String)> {
     let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
     options.extend(architecture.defines());
-    options.extend([String::from("-O1"), format!("-I{}", headers.folder().display())]);
+    // Compiling takes longer than running what is compiled: this takes a third less of it than `-O1`,
+    // and `-O0` makes the other longer than it saves.
+    options.extend([String::from("-Og"), format!("-I{}", headers.folder().display())]);
     if let Some(header) = headers.precompiled(&options) {
         options.extend([String::from("-include"), header.display().to_string()]);
     }
