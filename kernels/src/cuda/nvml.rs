@@ -18,7 +18,7 @@ const LIBRARY: Wanted<'static> = Wanted {
 };
 
 /// How long the library may take to start: it does in less than a second, unless a driver is stuck.
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(4);
 
 /// `NVML_SUCCESS`
 const SUCCESS: u32 = 0;

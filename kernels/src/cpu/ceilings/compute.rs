@@ -17,6 +17,12 @@ const EFFORT: Effort = Effort {
 /// Multiply-adds in each sum per pass.
 const DEPTH: usize = 4096;
 
+/// Numbers in a vector of AVX2.
+const AVX2_LANES: usize = 8;
+
+/// Sums that leave room for a factor.
+const MOST_IN_16_REGISTERS: usize = 12;
+
 /// Independent sums of multiply-adds, as many as the name says. With a latency of 4 cycles, 8
 /// keep two units busy and 16 four.
 struct MultiplyAdds<const SUMS: usize>;
@@ -27,6 +33,10 @@ impl<const SUMS: usize> WithSimd for MultiplyAdds<SUMS> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        // AVX2 has 16 registers, and what does not fit goes to memory and back.
+        if S::F32_LANES == AVX2_LANES && SUMS > MOST_IN_16_REGISTERS {
+            return 0.0;
+        }
         let factor = simd.splat_f32s(std::hint::black_box(0.999));
         let mut sums = [simd.splat_f32s(1.0); SUMS];
         for _ in 0..DEPTH {
@@ -64,8 +74,7 @@ pub(crate) enum Arithmetic {
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of some
 /// numbers of sums.
 ///
-/// 12 fit into 16 registers and 24 into 32; too few sums wait for each other, and too many are
-/// written to memory and back. 32 are for code without explicit vectors, where the compiler packs
+/// 12 fit into 16 registers and 24 into 32; too few sums wait for each other. 32 are for code without explicit vectors, where the compiler packs
 /// single numbers into the vectors that every processor of the kind has, and does so from there on.
 pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
     let arch = pool.arch();
@@ -88,6 +97,9 @@ pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
 /// The rate of what `flops` does, which returns how many flops that are.
 fn gflops(pool: &Pool, flops: &(dyn Fn() -> f64 + Sync)) -> f64 {
     let done = flops() * pool.threads() as f64;
+    if done == 0.0 {
+        return 0.0;
+    }
     let seconds = EFFORT.best_seconds(|iterations| {
         pool.run(&|_| {
             for _ in 0..iterations {
