@@ -28,7 +28,7 @@ const MOST_IN_16_REGISTERS: usize = 12;
 struct MultiplyAdds<const SUMS: usize>;
 
 impl<const SUMS: usize> WithSimd for MultiplyAdds<SUMS> {
-    /// Flops done.
+    /// Flops done: none where the sums do not fit into registers.
     type Output = f64;
 
     #[inline(always)]
@@ -74,8 +74,9 @@ pub(crate) enum Arithmetic {
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of some
 /// numbers of sums.
 ///
-/// 12 fit into 16 registers and 24 into 32; too few sums wait for each other. 32 are for code without explicit vectors, where the compiler packs
-/// single numbers into the vectors that every processor of the kind has, and does so from there on.
+/// 12 fit into 16 registers and 24 into 32; too few sums wait for each other. 32 are for code without
+/// explicit vectors, where the compiler packs single numbers into the vectors that every processor of
+/// the kind has, and does so from there on.
 pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
     let arch = pool.arch();
     match arithmetic {
