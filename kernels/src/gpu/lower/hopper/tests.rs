@@ -275,7 +275,6 @@ fn deadlock((header, problem): (&str, &str), changes: &[(&str, &str)]) {
 
 /// Between two changes all warps of a warpgroup meet. Consumers of a GEMM do so for its results too.
 #[test]
-#[ignore = "compiles kernels for each of the changes: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn registers_that_change_before_the_warps_have_met_are_seen() {
     let [(_, gemm), (_, attention)] = ONE_TILE;
     let of_producer = ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", "");
@@ -361,7 +360,6 @@ fn all_that_stores_need_is_missed() {
 
 /// A mask that is off by one or missing where more keys follow, and the keys of another head.
 #[test]
-#[ignore = "compiles kernels for each of the changes: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn what_a_mask_and_shared_keys_need_is_missed() {
     let changes = [
         ("wgmma_col(i) >= least + wgmma_row(i)", "wgmma_col(i) > least + wgmma_row(i)"),
