@@ -1,5 +1,6 @@
 //! The fourth stage: what a measurement says, and what it does not.
 
+mod least_time;
 mod noise;
 mod reason;
 mod surroundings;
@@ -15,6 +16,7 @@ use fusion_cost_model::{Clock, Core, Problem};
 use crate::digits::rounded;
 use crate::measure::{Estimate, Procedure, Surroundings, Unit};
 
+pub use least_time::{beats_ceilings, least_time};
 pub use noise::{control, controls_for, noise_floor, same_margin};
 pub(crate) use reason::causes_of;
 pub use reason::{InState, Reason};
@@ -139,17 +141,7 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
         reasons.push(Reason::TooFewTicks(ticks));
     }
     if let Some(least) = case.least {
-        for (variant, time) in case.variants.into_iter().zip(times) {
-            let least_us = match variant {
-                Variant::Unfused => least.unfused_us,
-                Variant::Fused => least.fused_us,
-            };
-            let median_us = time.samples.median * 1e6;
-            if median_us * FusionRecord::LEAST_TIME_MARGIN < least_us {
-                let variant = variant.name();
-                reasons.push(Reason::FasterThanTheMachine { variant, median_us, least_us });
-            }
-        }
+        reasons.extend(least_time::faster_than(least, case.variants, &times));
     }
     reasons
 }

@@ -6,12 +6,12 @@ mod files;
 mod merged;
 mod steps;
 
+use fusion_cost_model::Backend;
 use fusion_cost_model::calibration::{
     FusionRecord, GpuDetails, MachineState, MeasuredCeilings, NoiseFloor, Placement, Reason,
     StateSpeedup, Timing, Verification,
 };
-use fusion_cost_model::cost::{LeastTime, PeakMemory, Traffic};
-use fusion_cost_model::{Backend, CacheState, Clock};
+use fusion_cost_model::cost::{PeakMemory, Traffic};
 
 use crate::digits::rounded;
 use crate::judge::{self, Case, controls_for, judge, noise_floor, span, throttle};
@@ -64,27 +64,18 @@ pub fn record(
     let estimate = of_one_kernel.as_ref().unwrap_or(estimate);
     let variants = subject.comparison.variants();
     let noise = &controls_for(noise, subject)[..];
-    let ceilings = |clock: Clock, cache_state: CacheState| {
-        let is_of_kind = move |one: &MeasuredCeilings| {
-            (one.dtype, one.cache_state, one.clock) == (problem.dtype(), cache_state, clock)
-        };
-        MeasuredCeilings::met(ceilings, is_of_kind, &estimate.states)
-    };
-    let met = ceilings(subject.clock, settings.cache);
+    let kind = (problem.dtype(), settings.cache, subject.clock);
+    let is_of_kind = |one: &MeasuredCeilings| (one.dtype, one.cache_state, one.clock) == kind;
+    let met = MeasuredCeilings::met(ceilings, is_of_kind, &estimate.states);
     let rooflines = met.filter_map(|ceilings| ceilings.roofline(problem));
     // In the state of the machine in which most is to be gained.
     let roofline = rooflines.max_by(|a, b| a.speedup().total_cmp(&b.speedup()));
-    // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
-    // what the device needs for it, which is thus the bound by either clock of a GPU.
-    let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
     let sensors = sensors(processes);
     let kernels: Vec<_> = processes.iter().map(|report| report.kernels.clone()).collect();
     let ladder = processes.first().map(|report| report.ladder.clone()).unwrap_or_default();
     let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
     let surroundings: Vec<Surroundings> =
         processes.iter().map(|report| report.surroundings).collect();
-    // Whatever the caches hold: a kernel finds a part of its tensors where it put them itself.
-    let warm = ceilings(bound_by, CacheState::Warm);
     let judgement = judge(&Case {
         problem: *problem,
         estimate,
@@ -93,10 +84,7 @@ pub fn record(
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: warm.filter_map(|ceilings| ceilings.least_time(problem)).reduce(|a, b| LeastTime {
-            unfused_us: a.unfused_us.min(b.unfused_us),
-            fused_us: a.fused_us.min(b.fused_us),
-        }),
+        least: judge::least_time(subject, estimate, ceilings),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,

@@ -6,10 +6,10 @@ use calibrate::record::{Context, record};
 use calibrate::run::{Measured, Outcome, RunSettings};
 use calibrate::worker::{MeasureAnswer, MeasureTask, Workers};
 use fused_kernels::MachineReading;
-use fusion_cost_model::calibration::Verdict;
+use fusion_cost_model::calibration::{Reason, ReasonCode, Verdict};
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation};
 
-use super::scripted::{Asked, SETTINGS, Scripted, run, subjects};
+use super::scripted::{Asked, SETTINGS, Scripted, records_of, run, subjects};
 
 #[test]
 fn the_ceilings_of_a_state_are_the_best_of_its_passes() {
@@ -38,6 +38,39 @@ fn the_ceilings_of_a_state_are_the_best_of_its_passes() {
     assert_eq!(by_state.len(), 2, "{by_state:?}");
     assert!(by_state.contains(&(Some(1), 99.0, Some(2))), "{by_state:?}");
     assert!(by_state.contains(&(Some(2), 73.0, None)), "{by_state:?}");
+}
+
+/// Before which passes of three the ceilings were measured, and whether the record says that it is
+/// faster than they are.
+fn passes_with_ceilings(workers: &mut Scripted) -> (Vec<usize>, bool) {
+    let outcome = run(workers, SETTINGS, &subjects(1));
+    let mut passes = Vec::new();
+    let mut measured = 0;
+    for asked in &workers.tasks {
+        match asked {
+            Asked::Ceilings(_) => passes.push(measured),
+            Asked::Measure(task) if task.subject == subjects(1)[0] => measured += 1,
+            Asked::Measure(_) => {}
+        }
+    }
+    let [record] = &records_of(&outcome)[..] else { panic!("one problem") };
+    let is_faster = |reason: &Reason| reason.code == ReasonCode::FasterThanTheMachine;
+    (passes, record.reasons.iter().any(is_faster))
+}
+
+/// What holds up a machine, such as a neighbour on the other half of a core, can last for all of a
+/// measurement of the ceilings.
+#[test]
+fn ceilings_that_a_record_disproves_are_measured_again() {
+    assert_eq!(passes_with_ceilings(&mut Scripted::new()), (vec![0, 4, 8], false));
+    // In the first measurement only.
+    let mut workers = Scripted { ceilings_held_up: |task| task == 1, ..Scripted::new() };
+    assert_eq!(passes_with_ceilings(&mut workers), (vec![0, 1, 4, 8], false));
+    // A record that stays faster is one of a kernel that does not do its work.
+    let mut workers = Scripted { ceilings_held_up: |_| true, ..Scripted::new() };
+    let (passes, is_faster) = passes_with_ceilings(&mut workers);
+    assert_eq!(passes, (0..=10).collect::<Vec<_>>());
+    assert!(is_faster);
 }
 
 /// Looks that say how long a hand-off takes, and what memory gives.

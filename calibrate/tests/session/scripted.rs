@@ -32,6 +32,9 @@ pub(super) struct Scripted {
     pub(super) answer: Option<fn(&MeasureTask) -> Option<Answer>>,
     /// Whether the kernels of the ceilings hang on a core in the task with a number.
     pub(super) ceilings_hang: fn(Option<Core>, usize) -> bool,
+    /// Whether something holds up the machine while the ceilings are measured in the task with a
+    /// number: a launch seems to take longer than any kernel.
+    pub(super) ceilings_held_up: fn(usize) -> bool,
     /// The user stops the run before the task with this number.
     pub(super) stop_before: Option<usize>,
     pub(super) pause: Duration,
@@ -53,6 +56,7 @@ impl Scripted {
             spread: steady,
             answer: None,
             ceilings_hang: |_, _| false,
+            ceilings_held_up: |_| false,
             stop_before: None,
             pause: Duration::ZERO,
             wrong_from: None,
@@ -97,7 +101,8 @@ impl Workers for Scripted {
             read_gb_per_s: None,
         };
         let (peak_gflops, bandwidth) = (100.0 - calls, vec![point]);
-        let ceilings = Ceilings { peak_gflops, launch_us: calls, bandwidth };
+        let launch_us = if (self.ceilings_held_up)(self.tasks.len()) { 1e6 } else { calls };
+        let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
         let surroundings = (self.around)(self.tasks.len());
         Ok(Some(CeilingsReport { ceilings, surroundings, ladder: Default::default() }))
     }

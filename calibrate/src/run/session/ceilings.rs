@@ -5,7 +5,9 @@ use fusion_cost_model::{Clock, DType};
 
 use super::super::entry::Entry;
 use super::super::findings::{self, PassCeilings};
+use super::super::outcome::Measured;
 use super::Session;
+use crate::judge;
 use crate::plan::Subject;
 use crate::worker::{CeilingsReport, CeilingsTask, NoAnswer};
 
@@ -21,7 +23,47 @@ impl Session<'_> {
         {
             return Ok(None);
         }
-        for (dtype, clock) in self.kinds_of_ceilings() {
+        let kinds = self.kinds_of_ceilings();
+        self.measure_ceilings_before(pass, kinds)
+    }
+
+    /// Measures the ceilings once more, before the pass `next`, where some of the subjects `measured`
+    /// in the last one took less time than they allow: if something held up the machine while the
+    /// ceilings were measured, which can last for all of that, it is over now. A kernel that does
+    /// not do its work stays faster than they are.
+    pub(super) fn measure_ceilings_again(
+        &mut self,
+        next: u32,
+        measured: &[usize],
+    ) -> anyhow::Result<Option<RunEnd>> {
+        let ceilings = self.ceilings();
+        let beats = |one: &&Measured| {
+            let estimate = one.estimate.as_ref();
+            estimate.is_some_and(|known| judge::beats_ceilings(&one.subject, known, &ceilings))
+        };
+        let faster: Vec<Subject> = measured
+            .iter()
+            .map(|&index| &self.measured[index])
+            .filter(beats)
+            .map(|one| one.subject)
+            .collect();
+        let Some(first) = faster.first() else { return Ok(None) };
+        let of_dtype =
+            |kind: &(DType, Clock)| faster.iter().any(|one| one.problem.dtype() == kind.0);
+        let kinds: Vec<_> = self.kinds_of_ceilings().into_iter().filter(of_dtype).collect();
+        self.observer.warn(&format!(
+            "{first} took less time than the ceilings of the machine allow; they are measured again"
+        ));
+        self.measure_ceilings_before(next, kinds)
+    }
+
+    /// Measures some kinds before a pass, unless that was done in an earlier part of the run.
+    fn measure_ceilings_before(
+        &mut self,
+        pass: u32,
+        kinds: Vec<(DType, Clock)>,
+    ) -> anyhow::Result<Option<RunEnd>> {
+        for (dtype, clock) in kinds {
             let is_it = |known: &PassCeilings| {
                 (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
             };

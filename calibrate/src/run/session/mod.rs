@@ -199,6 +199,9 @@ impl<'a> Session<'a> {
                 }
             }
             self.estimate_anew();
+            if let Some(end) = self.measure_ceilings_again(pass + 1, &todo)? {
+                return Ok(end);
+            }
             todo.into_iter().for_each(|index| self.look(index));
             self.expect_more(pass);
             if pass == 0 && self.is_hopeless() {
