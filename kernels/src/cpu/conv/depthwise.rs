@@ -27,8 +27,10 @@ const FEW: usize = 4;
 /// Taps in a row and a column of the filters that two rows are summed with together.
 const TAPS: usize = 3;
 /// Pixels of each of two rows that are summed together: with the pixels of the image and a weight
-/// they fit into 16 vector registers.
+/// they fit into 16 vector registers, ...
 const OF_TWO: usize = 4;
+/// ... and these where the numbers are widened, which takes a register or two more.
+const OF_TWO_WIDENED: usize = 3;
 
 /// Pixels of one row of a depthwise convolution, or of two. Made only by
 /// `ConvKernel::convolve_depthwise`, whose caller guarantees that the target is valid for them.
@@ -68,7 +70,11 @@ impl<E: Left> WithSimd for Depthwise<'_, E> {
         let Self { y, ref xs, target, below, .. } = self;
         let (mut parts, inner) = ([xs.clone(), xs.end..xs.end], self.inner(xs));
         if let Some(below) = below.filter(|_| inner.len() >= OF_TWO) {
-            self.two_rows(simd, &inner, below);
+            if size_of::<E>() < size_of::<f32>() && S::REGISTER_COUNT < 32 {
+                self.two_rows::<S, OF_TWO_WIDENED, { 2 * OF_TWO_WIDENED }>(simd, &inner, below);
+            } else {
+                self.two_rows::<S, OF_TWO, { 2 * OF_TWO }>(simd, &inner, below);
+            }
             parts = [xs.start..inner.start, inner.end..xs.end];
         }
         let rows = if below.is_some() { 2 } else { 1 };
@@ -99,19 +105,24 @@ impl<E: Left> Depthwise<'_, E> {
         inner.start.clamp(xs.start, xs.end)..inner.end.clamp(xs.start, xs.end)
     }
 
-    /// Pixels of two rows, whose windows are whole: at least [`OF_TWO`].
+    /// Pixels of two rows, whose windows are whole: at least `P` of each row, and `N` are those of both.
     #[inline(always)]
-    fn two_rows<S: Simd>(&self, simd: S, inner: &Range<usize>, below: usize) {
+    fn two_rows<S: Simd, const P: usize, const N: usize>(
+        &self,
+        simd: S,
+        inner: &Range<usize>,
+        below: usize,
+    ) {
         let Self { shape, y, ref xs, target, .. } = *self;
         let mut x = inner.start;
         while x < inner.end {
             // The last ones may overlap those before them: what both sum is the same.
-            let first = x.min(inner.end - OF_TWO);
+            let first = x.min(inner.end - P);
             let window = self.window(y, first, 0..TAPS, 0..TAPS);
             let target = target.wrapping_add((first - xs.start) * shape.in_channels);
             // SAFETY: the windows of both rows are inside the image, and the pixels are some of theirs.
-            unsafe { window.channels_of_two(simd, target, below) };
-            x = first + OF_TWO;
+            unsafe { window.channels_of_two::<S, P, N>(simd, target, below) };
+            x = first + P;
         }
     }
 
@@ -243,14 +254,19 @@ impl<E: Left> Window<E> {
         }
     }
 
-    /// Sums the taps of neighbouring pixels in two rows, for all channels: of those from this window on,
-    /// which go to `target`, and of those `below` them.
+    /// Sums the taps of `P` neighbouring pixels in each of two rows, for all channels: of those from this
+    /// window on, which go to `target`, and of those `below` them.
     ///
     /// # Safety
     ///
     /// The windows must have all taps and lie inside the image, and the pixels fit where they go.
     #[inline(always)]
-    unsafe fn channels_of_two<S: Simd>(&self, simd: S, target: *mut f32, below: usize) {
+    unsafe fn channels_of_two<S: Simd, const P: usize, const N: usize>(
+        &self,
+        simd: S,
+        target: *mut f32,
+        below: usize,
+    ) {
         let (count, lanes) = (self.channels, S::F32_LANES);
         let mut channel = 0;
         // SAFETY: as many channels remain as each call sums, and the rest is the caller's guarantee.
@@ -258,11 +274,11 @@ impl<E: Left> Window<E> {
             while channel < count && count >= lanes {
                 // As above.
                 channel = channel.min(count - lanes);
-                self.sum_two(simd, channel, target, below);
+                self.sum_two::<S, P, N>(simd, channel, target, below);
                 channel += lanes;
             }
             while channel < count {
-                self.sum_two(Scalar::new(), channel, target, below);
+                self.sum_two::<Scalar, P, N>(Scalar::new(), channel, target, below);
                 channel += 1;
             }
         }
@@ -274,40 +290,54 @@ impl<E: Left> Window<E> {
     ///
     /// As for [`Self::channels_of_two`], and a vector of channels must lie at `channel`.
     #[inline(always)]
-    unsafe fn sum_two<S: Simd>(&self, simd: S, channel: usize, target: *mut f32, below: usize) {
-        let mut sums = [[simd.splat_f32s(0.0); OF_TWO]; 2];
+    unsafe fn sum_two<S: Simd, const P: usize, const N: usize>(
+        &self,
+        simd: S,
+        channel: usize,
+        target: *mut f32,
+        below: usize,
+    ) {
+        let mut sums = Lanes { simd, v: [simd.splat_f32s(0.0); N] };
         // SAFETY: the caller's guarantee.
         unsafe {
-            self.add_row::<S, 0>(simd, channel, &mut sums);
-            self.add_row::<S, 1>(simd, channel, &mut sums);
-            self.add_row::<S, 2>(simd, channel, &mut sums);
-            self.add_row::<S, 3>(simd, channel, &mut sums);
+            self.add_row::<S, P, N, 0>(channel, &mut sums);
+            self.add_row::<S, P, N, 1>(channel, &mut sums);
+            self.add_row::<S, P, N, 2>(channel, &mut sums);
+            self.add_row::<S, P, N, 3>(channel, &mut sums);
         }
         let target = target.wrapping_add(channel);
         // SAFETY: the caller's guarantee.
         unsafe {
-            self.finish(Lanes { simd, v: sums[0] }, channel, target);
-            self.finish(Lanes { simd, v: sums[1] }, channel, target.wrapping_add(below));
+            // Both rows together where the registers are full: after a branch that only one row waits
+            // for, the compiler computes the other one from pixels and weights that it has put on the
+            // stack. Elsewhere one by one: then it keeps all in registers.
+            let together = S::REGISTER_COUNT < 32 && P == OF_TWO;
+            let sums = if together { self.finish(sums, channel) } else { sums };
+            for row in 0..2 {
+                let mut of_row = [simd.splat_f32s(0.0); P];
+                of_row.copy_from_slice(&sums.v[row * P..][..P]);
+                let of_row = Lanes { simd, v: of_row };
+                let of_row = if together { of_row } else { self.finish(of_row, channel) };
+                of_row.store_apart(target.wrapping_add(row * below), self.channels);
+            }
         }
     }
 
-    /// Applies the epilogue to the sums of neighbouring pixels, for a vector of channels, and
-    /// writes them.
+    /// The sums of pixels for a vector of channels, with the epilogue applied.
     ///
     /// # Safety
     ///
-    /// The channels must exist, and the sums fit where they go.
+    /// The channels must exist.
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize>(
         &self,
         sums: Lanes<S, P>,
         channel: usize,
-        target: *mut f32,
-    ) {
+    ) -> Lanes<S, P> {
         let is_of_integers = matches!(E::DTYPE, DType::I8);
         let sums = if is_of_integers { sums * Lanes::splat(sums.simd, self.scale) } else { sums };
         // SAFETY: the caller's guarantee.
-        unsafe { self.epilogue.apply_to_sums(sums, channel).store_apart(target, self.channels) };
+        unsafe { self.epilogue.apply_to_sums(sums, channel) }
     }
 
     /// Adds what the pixels of a row of the image give to two rows of sums: to each as the row of taps
@@ -317,16 +347,18 @@ impl<E: Left> Window<E> {
     ///
     /// As for [`Self::sum_two`].
     #[inline(always)]
-    unsafe fn add_row<S: Simd, const ROW: usize>(
+    unsafe fn add_row<S: Simd, const P: usize, const N: usize, const ROW: usize>(
         &self,
-        simd: S,
         channel: usize,
-        sums: &mut [[S::f32s; OF_TWO]; 2],
+        sums: &mut Lanes<S, N>,
     ) {
+        let Lanes { simd, v: sums } = sums;
+        let simd = *simd;
         let pixel = self.pixel.wrapping_add(ROW * self.image_row + channel);
-        let mut pixels = [simd.splat_f32s(0.0); OF_TWO + TAPS - 1];
+        // The last of them are for more taps than there are.
+        let mut pixels = [simd.splat_f32s(0.0); N];
         let mut p = 0;
-        while p < OF_TWO + TAPS - 1 {
+        while p < P + TAPS - 1 {
             // SAFETY: the caller's guarantee.
             pixels[p] = unsafe { E::load(simd, pixel.wrapping_add(p * self.channels)) };
             p += 1;
@@ -341,8 +373,9 @@ impl<E: Left> Window<E> {
                     let weight =
                         unsafe { E::Weight::load(simd, weights.wrapping_add(tap * self.channels)) };
                     let mut p = 0;
-                    while p < OF_TWO {
-                        sums[row][p] = simd.mul_add_e_f32s(pixels[p + tap], weight, sums[row][p]);
+                    while p < P {
+                        let sum = &mut sums[row * P + p];
+                        *sum = simd.mul_add_e_f32s(pixels[p + tap], weight, *sum);
                         p += 1;
                     }
                     tap += 1;
@@ -402,7 +435,10 @@ impl<E: Left> Window<E> {
             }
             let of_pixels = Lanes { simd, v: of_pixels };
             // SAFETY: the caller's guarantee.
-            unsafe { self.finish(of_pixels, channel, target.wrapping_add(channel)) };
+            unsafe {
+                let finished = self.finish(of_pixels, channel);
+                finished.store_apart(target.wrapping_add(channel), self.channels);
+            }
             v += 1;
         }
     }
