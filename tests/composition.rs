@@ -1,8 +1,9 @@
 //! Chains that were not measured, from those that were.
 
-use crate::made::{Known, TARGET, calibration};
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::calibration::{HardwareCalibration, StepTime};
 use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::kernel::Step;
 use fusion_cost_model::{Evidence, FusionCostModel, Problem};
 
 fn problem(text: &str) -> Problem {
@@ -246,4 +247,66 @@ fn without_its_tails_a_chain_stays_unknown() {
     assert_eq!(unknown.evidence(), Evidence::Unknown);
     let linear = model.on(TARGET).estimate(&problem("linear/f32/m256.k512.n512"));
     assert_eq!(linear.evidence(), Evidence::Unknown);
+}
+
+/// Times on a machine that does arithmetic while it waits for memory, where a function of a number
+/// takes as long as many multiply-adds.
+fn with_functions(text: &str) -> (Problem, f64, f64) {
+    let problem = problem(text);
+    let flops = |problem: &Problem| -> f64 {
+        let of_step = |step: Step| {
+            let function = match step.op.name() {
+                "gelu" => 40.0,
+                "silu" | "tanh" => 25.0,
+                _ => 0.0,
+            };
+            step.flops() as f64 + function * step.output.elements() as f64
+        };
+        problem.steps().map(of_step).sum()
+    };
+    let ms = |problem: &Problem| {
+        let bytes = Traffic::of(problem).fused_bytes as f64;
+        0.002 + (flops(problem) / 300e6).max(bytes / 20e6)
+    };
+    let steps = 0..problem.chain().len();
+    let unfused = steps.map(|op| ms(&problem.slice(op..op + 1).unwrap())).sum();
+    (problem, ms(&problem), unfused)
+}
+
+/// All that the chains of the file exchange is a bias, which hides next to nothing.
+#[test]
+fn what_ops_hide_is_in_the_interval_of_a_chain_that_shows_it() {
+    let mut numbers = Numbers(11);
+    let sizes: Vec<[u64; 3]> =
+        (0..30).map(|_| [(); 3].map(|()| (32.0 * 64.0_f64.powf(numbers.share())) as u64)).collect();
+    let at = |[m, k, n]: [u64; 3]| {
+        let gemms = ["linear_bias_relu", "linear+relu"].map(|c| format!("{c}/f32/m{m}.k{k}.n{n}"));
+        let ops = ["relu", "gelu", "silu", "tanh", "bias", "bias+relu"];
+        gemms.into_iter().chain(ops.map(|op| format!("{op}/f32/m{m}.n{n}")))
+    };
+    let known: Vec<Known> = sizes
+        .iter()
+        .flat_map(|&sizes| at(sizes))
+        .map(|text| {
+            let (problem, fused_ms, unfused_ms) = with_functions(&text);
+            let [process, pair] = [0.01, 0.005].map(|sd| (sd * numbers.normal()).exp());
+            let speedup = unfused_ms / fused_ms * pair;
+            Known { problem, fused_ms: fused_ms * process, speedup, half_width: 0.01 }
+        })
+        .collect();
+    let model = FusionCostModel::new(calibration(known));
+    let (mut asked, mut held) = (0, [0, 0]);
+    for [m, k, n] in sizes {
+        for op in ["gelu", "silu", "tanh"] {
+            let text = format!("linear+bias+{op}/f32/m{m}.k{k}.n{n}");
+            let (problem, fused_ms, unfused_ms) = with_functions(&text);
+            let estimate = model.on(TARGET).estimate(&problem);
+            assert_eq!(estimate.evidence(), Evidence::ComposedAtSize, "{text}");
+            let [time, gain] = [estimate.fused_ms(), estimate.speedup()].map(Option::unwrap);
+            asked += 1;
+            held[0] += u32::from((time.low..=time.high).contains(&fused_ms));
+            held[1] += u32::from((gain.low..=gain.high).contains(&(unfused_ms / fused_ms)));
+        }
+    }
+    assert!(held.iter().all(|held| 10 * held >= 9 * asked), "{held:?} of {asked}");
 }

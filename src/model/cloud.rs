@@ -85,6 +85,11 @@ impl Cloud {
         Some(Self { range, roofline, times, speedups, records })
     }
 
+    /// The rate of arithmetic that its times show.
+    pub(super) fn flops_per_ms(&self) -> f64 {
+        self.roofline.flops_per_ms()
+    }
+
     /// The speedups; `None` for a single op.
     pub(super) fn speedups(&self) -> Option<&Field> {
         self.speedups.as_ref().map(|speedups| &speedups.field)

@@ -69,10 +69,11 @@ impl Difference {
     }
 }
 
-/// The times of a chain from signed parts: the known chain first.
+/// The times of a chain from signed parts: the known chain first. The fused time may be off by what
+/// parts hide, too: its standard deviation, in the logarithm.
 ///
 /// `None` where little is left of the time.
-pub(super) fn sum(parts: &[Part]) -> Option<Prediction> {
+pub(super) fn sum(parts: &[Part], hidden_sd: f64) -> Option<Prediction> {
     let known = &parts.first()?.prediction;
     let times = |part: &Part| {
         let fused = part.sign * part.prediction.ln_fused.value.exp();
@@ -89,7 +90,7 @@ pub(super) fn sum(parts: &[Part]) -> Option<Prediction> {
         return None;
     }
     // How the two logarithms change with the logarithms of each part, which are independent.
-    let own = SD_OF_A_SUM * SD_OF_A_SUM;
+    let own = SD_OF_A_SUM * SD_OF_A_SUM + hidden_sd * hidden_sd;
     let (mut of_time, mut of_speedup) = (own, own);
     let mut octaves = known.octaves;
     for part in parts {
@@ -208,7 +209,7 @@ mod tests {
         let one_op = |ms: f64| Prediction { ln_speedup: Uncertain::NOTHING, ..known(ms, 1.0, 0.1) };
         let sibling = known(10.0, 1.2, 0.02);
         let parts = [part(1.0, sibling), part(1.0, one_op(2.0)), part(-1.0, one_op(1.0))];
-        let found = sum(&parts).unwrap();
+        let found = sum(&parts, 0.0).unwrap();
         assert!((found.ln_fused.value.exp() - 11.0).abs() < 1e-9);
         assert!((found.ln_speedup.value.exp() - 13.0 / 11.0).abs() < 1e-9);
         let expected =
@@ -222,8 +223,8 @@ mod tests {
     #[test]
     fn a_difference_that_leaves_nothing_is_no_answer() {
         let parts = [part(1.0, known(1.0, 1.5, 0.1)), part(-1.0, known(0.9, 1.0, 0.1))];
-        assert_eq!(sum(&parts), None);
-        assert_eq!(sum(&[]), None);
+        assert_eq!(sum(&parts, 0.0), None);
+        assert_eq!(sum(&[], 0.0), None);
         assert_eq!(rest(&known(1.0, 1.0, 0.1), &known(0.9, 1.0, 0.1)), None);
         let left = rest(&known(1.0, 1.5, 0.0), &known(0.5, 1.0, 0.0)).unwrap();
         assert!((left.ln_fused.value.exp() - 1.0).abs() < 1e-9);
@@ -235,7 +236,7 @@ mod tests {
         let far = |octaves| Prediction { octaves, ..known(1.0, 1.0, 0.0) };
         let octaves = |of_known, octaves| {
             let parts = [part(1.0, known(of_known, 1.0, 0.0)), part(1.0, far(octaves))];
-            sum(&parts).unwrap().octaves
+            sum(&parts, 0.0).unwrap().octaves
         };
         assert_eq!(octaves(9.0, 1.5), 0.0);
         assert_eq!(octaves(9.0, 2.0), 0.0);

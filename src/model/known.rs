@@ -8,6 +8,7 @@ use super::answer::Evidence;
 use super::cloud::{Cloud, LeftOut};
 use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
+use super::hidden::{self, Exchanged};
 use super::kriging::Field;
 use super::observation::Observation;
 use super::on_paper::OnPaper;
@@ -338,14 +339,18 @@ impl Known {
             }
             let Some(known) = predict(&sibling, source) else { continue };
             let found = if wanted.chain().len() == 1 {
-                let others = self.part(records, sibling.slice(1..sibling.chain().len()));
+                let others = sibling.slice(1..sibling.chain().len());
+                let others = others.and_then(|others| self.part(records, &others));
                 others.and_then(|others| compose::rest(&known, &others))
             } else {
                 let sum = |way: &Difference| {
-                    let new = self.part(records, wanted.slice(way.new.clone()))?;
-                    let old = self.part(records, sibling.slice(way.old.clone()))?;
+                    let exchanged =
+                        [wanted.slice(way.new.clone())?, sibling.slice(way.old.clone())?];
+                    let new = self.part(records, &exchanged[0])?;
+                    let old = self.part(records, &exchanged[1])?;
+                    let hidden = self.hidden_sd(wanted, &sibling, &known, &exchanged, [&new, &old]);
                     let parts = [(1.0, known), (1.0, new), (-1.0, old)];
-                    compose::sum(&parts.map(|(sign, prediction)| Part { sign, prediction }))
+                    compose::sum(&parts.map(|(sign, prediction)| Part { sign, prediction }), hidden)
                 };
                 ways.iter().flatten().find_map(sum)
             };
@@ -361,12 +366,27 @@ impl Known {
     }
 
     /// What is known of a part of a chain by itself.
-    fn part(&self, records: &[FusionRecord], part: Option<Problem>) -> Option<Prediction> {
-        let part = part?;
-        if let Some(index) = self.record(&part) {
+    fn part(&self, records: &[FusionRecord], part: &Problem) -> Option<Prediction> {
+        if let Some(index) = self.record(part) {
             return Some(Observation::of(index, &records[index]).prediction());
         }
-        Some(self.clouds.get(&CloudKey::of(&part))?.at(&Features::of(&part)))
+        Some(self.clouds.get(&CloudKey::of(part))?.at(&Features::of(part)))
+    }
+
+    /// What the fused time of a chain may be off by, since the ops that are exchanged hide their
+    /// arithmetic where they are by themselves; nothing is known of it without a rate of arithmetic.
+    fn hidden_sd(
+        &self,
+        wanted: &Problem,
+        sibling: &Problem,
+        known: &Prediction,
+        exchanged: &[Problem; 2],
+        alone: [&Prediction; 2],
+    ) -> f64 {
+        let Some(cloud) = self.clouds.get(&CloudKey::of(sibling)) else { return 0.0 };
+        let ms = |prediction: &Prediction| prediction.ln_fused.value.exp();
+        let parts = [0, 1].map(|part| Exchanged { problem: &exchanged[part], ms: ms(alone[part]) });
+        hidden::sd(wanted, ms(known), cloud.flops_per_ms(), parts)
     }
 
     /// Measured chains as composed of others.

@@ -13,6 +13,7 @@ mod compose;
 mod covariance;
 mod coverage;
 mod features;
+mod hidden;
 mod known;
 mod kriging;
 mod lanes;

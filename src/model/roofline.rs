@@ -105,6 +105,10 @@ impl Roofline {
         }
     }
 
+    pub(super) const fn flops_per_ms(&self) -> f64 {
+        self.flops_per_ms
+    }
+
     /// The time of the fused variant.
     pub(super) fn fused_ms(&self, work: &Work) -> f64 {
         self.kernel_ms(work.flops(), work.bytes(), self.ms_per_byte(work))
