@@ -244,7 +244,7 @@ mod tests {
         assert!((octaves(1.0, 6.0) - 2.0).abs() < 1e-9);
         // What is taken off may be larger than what is left.
         let less = [part(1.0, known(1.5, 1.0, 0.0)), part(-1.0, far(6.0))];
-        assert_eq!(sum(&less).unwrap().octaves, 4.0);
+        assert_eq!(sum(&less, 0.0).unwrap().octaves, 4.0);
         let octaves =
             |whole, octaves| rest(&known(whole, 1.0, 0.0), &far(octaves)).unwrap().octaves;
         assert_eq!(octaves(11.0, 2.0), 0.0);
