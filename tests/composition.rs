@@ -251,7 +251,7 @@ fn without_its_tails_a_chain_stays_unknown() {
 
 /// Times on a machine that does arithmetic while it waits for memory, where a function of a number
 /// takes as long as many multiply-adds.
-fn with_functions(text: &str) -> (Problem, f64, f64) {
+pub(crate) fn with_functions(text: &str) -> (Problem, f64, f64) {
     let problem = problem(text);
     let flops = |problem: &Problem| -> f64 {
         let of_step = |step: Step| {

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod between_parts;
+mod beyond;
 mod calibration_file;
 mod changed;
 mod chosen;

@@ -198,6 +198,15 @@ fn splits_consist_of_possible_kernels() {
     ];
     assert_eq!(texts, expected, "a sum continues either branch, and a GEMM nothing");
     assert_eq!(kernels[0].places, 2);
+    // Of two operands the node names that of its last op, which does not continue another kernel.
+    let later =
+        [graph[1].clone(), GraphNode::new(problem("add+mul/f32/m64.n64")).with_operands([0])];
+    let later = [
+        GraphNode::new(problem("linear/f32/m64.k64.n64")),
+        GraphNode::new(problem("add+mul/f32/m64.n64")).with_operands([0]),
+    ];
+    let kernels_of_later = possible_kernels(&later).unwrap();
+    assert!(kernels_of_later.iter().all(|kernel| !kernel.problem.to_string().contains("linear+")));
     let model = halves();
     let best = model.on(TARGET).partition_graph(&graph, &POLICY).unwrap();
     for segment in &best.segments {

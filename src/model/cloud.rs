@@ -19,6 +19,10 @@ const OF_TIMES: Prior = Prior { mean_sd: 1.0, slope_sd: 0.0, amplitude: 0.2 };
 /// efficiency changes where nobody looked.
 const SD_OF_AN_OCTAVE: f64 = 0.05;
 
+/// Beyond the measured range a speedup is held, where the roofline may say that it changes: by so much
+/// of that it may be off, as a standard deviation.
+const SD_OF_A_CHANGE: f64 = 0.5;
+
 /// What was measured of one chain, one dtype and one kind of sizes, on one target.
 #[derive(Debug)]
 pub(super) struct Cloud {
@@ -117,7 +121,8 @@ impl Cloud {
         let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {
             let proportion = ln_ceiling.clamp(*low, *high);
             let guess = field.at(&Place { at: held, proportion });
-            uncertain(guess.mean, &guess)
+            let Uncertain { value, sd } = uncertain(guess.mean, &guess);
+            Uncertain { value, sd: sd.hypot(SD_OF_A_CHANGE * (ln_ceiling - proportion)) }
         });
         let mut nearest = [None; NEAREST];
         for (named, sample) in nearest.iter_mut().zip(time.nearest) {

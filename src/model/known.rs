@@ -77,6 +77,11 @@ impl Spreads {
             _ => &self.interpolated,
         }
     }
+
+    /// Of sums of parts some of which are beyond what was measured.
+    fn composed_beyond(&self) -> [Spread; 2] {
+        [0, 1].map(|of| self.composed[of].or_wider(self.extrapolated[of]))
+    }
 }
 
 /// An answer that was not measured: the evidence, the logarithms, and halves of the intervals of the
@@ -270,12 +275,18 @@ impl Known {
         if let Some(found) = between.filter(within) {
             return Some(self.answer(Evidence::ComposedBetween, found));
         }
-        own.or_else(|| Some(self.answer(Evidence::Extrapolated, at_size.or(between)?)))
+        own.or_else(|| {
+            let found = at_size.or(between)?;
+            Some(Self::with(&self.spreads.composed_beyond(), Evidence::Extrapolated, found))
+        })
     }
 
     /// With the intervals that leaving records out asks for.
     fn answer(&self, evidence: Evidence, found: Prediction) -> Answer {
-        let [time, speedup] = self.spreads.of(evidence);
+        Self::with(self.spreads.of(evidence), evidence, found)
+    }
+
+    fn with([time, speedup]: &[Spread; 2], evidence: Evidence, found: Prediction) -> Answer {
         let half_widths =
             [time.half_width(found.ln_fused.sd), speedup.half_width(found.ln_speedup.sd)];
         Answer { evidence, prediction: found, half_widths }

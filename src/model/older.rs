@@ -77,7 +77,21 @@ fn before(known: &Known, records: &[FusionRecord], problem: &Problem) -> Option<
         return Some(Observation::of(index, &records[index]).prediction());
     }
     let answer = known.estimate(records, problem, at_sizes)?;
-    (answer.evidence != Evidence::Extrapolated).then_some(answer.prediction)
+    let Answer { evidence, prediction, half_widths } = answer;
+    match evidence {
+        Evidence::Extrapolated => None,
+        // How far sums of ops are off, the newer records of other chains do not say.
+        Evidence::ComposedAtSize | Evidence::ComposedBetween => {
+            let [time, speedup] = half_widths.map(Spread::sd_of);
+            let at_least = |one: Uncertain, sd: f64| Uncertain { sd: one.sd.max(sd), ..one };
+            Some(Prediction {
+                ln_fused: at_least(prediction.ln_fused, time),
+                ln_speedup: at_least(prediction.ln_speedup, speedup),
+                ..prediction
+            })
+        }
+        _ => Some(prediction),
+    }
 }
 
 /// How far newer records are off an older calibration.

@@ -15,6 +15,9 @@ pub(super) struct Spread {
 /// What intervals hold.
 const SHARE: f64 = 0.95;
 
+/// Standard deviations of a normal distribution within which they do.
+const Z: f64 = 1.959_963_984_540_054;
+
 /// Degrees of freedom before there is any value: what is believed of values beforehand comes from
 /// other machines, and is worth a few.
 const PRIOR_DEGREES: usize = 3;
@@ -31,6 +34,11 @@ impl Spread {
     /// The wider of two.
     pub(super) const fn or_wider(self, other: Self) -> Self {
         Self { half_width: self.half_width.max(other.half_width) }
+    }
+
+    /// The standard deviation of a normal distribution whose interval has half of this width.
+    pub(super) fn sd_of(half_width: f64) -> f64 {
+        half_width / Z
     }
 
     /// Half of the width of an interval around a value with a standard deviation.
@@ -53,8 +61,6 @@ pub(super) fn quantile(mut scores: Vec<f64>) -> Option<f64> {
 /// The 97.5 % quantile of Student's distribution with at least three degrees of freedom, by Cornish and
 /// Fisher's expansion (Abramowitz and Stegun, 26.7.5).
 fn student(degrees: usize) -> f64 {
-    /// Of the normal distribution.
-    const Z: f64 = 1.959_963_984_540_054;
     const Z2: f64 = Z * Z;
     let terms = [
         (Z2 + 1.0) * Z / 4.0,

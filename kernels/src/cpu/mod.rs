@@ -1,5 +1,5 @@
 //! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32 or bf16, and
-//! multiply 8-bit integers exactly.
+//! multiply 8-bit integers.
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that may
 //! follow it, so that the unfused and the fused variant run the same code. Below them are `element`

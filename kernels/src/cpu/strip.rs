@@ -224,7 +224,9 @@ impl<E: Left> WithSimd for Compute<E> {
             }
         } else {
             match (vectors, whole) {
-                (1, _) => self.0.panel::<S, 1, true>(simd),
+                (1, false) => self.0.panel::<S, 1, true>(simd),
+                // A part of a vector of narrow numbers is loaded one by one.
+                (1, true) => self.0.panel::<S, 1, false>(simd),
                 (_, false) => self.0.panel::<S, 2, true>(simd),
                 (_, true) => self.0.panel::<S, 2, false>(simd),
             }

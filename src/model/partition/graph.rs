@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::memory::activations;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Op, Pointwise, Problem, Step};
 
@@ -133,7 +134,10 @@ impl<'g> Units<'g> {
             let is_either =
                 first == Op::Pointwise(Pointwise::Add) || first == Op::Pointwise(Pointwise::Mul);
             let operands = node.operands.iter().copied();
-            let operands = operands.filter(|_| is_either && node.operands.len() == 1);
+            // With more operands than the node names, the one is that of a later op.
+            let is_own = node.operands.len() == 1
+                && node.problem.steps().map(|step| activations(&step).count()).sum::<usize>() == 1;
+            let operands = operands.filter(|_| is_either && is_own);
             let flows = node.input.into_iter().chain(operands);
             let is_free = |read: &usize| {
                 readers[*read] == 1 && !nodes[*read].is_output && !node.apart_from.contains(read)

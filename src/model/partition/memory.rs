@@ -134,7 +134,7 @@ impl Units<'_> {
 }
 
 /// The operands of an op that are not constants.
-fn activations(step: &Step) -> impl Iterator<Item = &Operand> {
+pub(super) fn activations(step: &Step) -> impl Iterator<Item = &Operand> {
     step.op.operands().iter().filter(|operand| match operand.kind {
         OperandKind::PerElement => true,
         OperandKind::Matrix => matches!(step.op, Op::Qk | Op::Pv),
