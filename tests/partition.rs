@@ -199,8 +199,6 @@ fn splits_consist_of_possible_kernels() {
     assert_eq!(texts, expected, "a sum continues either branch, and a GEMM nothing");
     assert_eq!(kernels[0].places, 2);
     // Of two operands the node names that of its last op, which does not continue another kernel.
-    let later =
-        [graph[1].clone(), GraphNode::new(problem("add+mul/f32/m64.n64")).with_operands([0])];
     let later = [
         GraphNode::new(problem("linear/f32/m64.k64.n64")),
         GraphNode::new(problem("add+mul/f32/m64.n64")).with_operands([0]),
