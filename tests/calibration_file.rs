@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use fusion_cost_model::Error;
 use fusion_cost_model::calibration::{
-    Fingerprint, HardwareCalibration, ReasonCode, SCHEMA_VERSION,
+    CeilingsSpread, Fingerprint, HardwareCalibration, ReasonCode, SCHEMA_VERSION,
 };
 
 const EXAMPLE: &str = include_str!("data/example.toml");
@@ -234,4 +234,24 @@ fn a_machine_is_the_same_by_its_processor_its_cores_and_its_memory() {
         change(&mut other);
         assert!(!one.is_same_machine(&other) && !other.is_same_machine(&one), "change {index}");
     }
+}
+
+/// Ceilings are measured before the first pass, and at most once after each.
+#[test]
+fn ceilings_were_measured_once_more_than_there_were_passes_at_most() {
+    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    let most = calibration.settings.most_processes;
+    let mut read = |measurements: u32| {
+        let one = &mut calibration.ceilings[0];
+        one.spread = Some(CeilingsSpread {
+            measurements,
+            lowest_peak_gflops: one.ceilings.peak_gflops,
+            highest_launch_us: one.ceilings.launch_us,
+            lowest_memory_gb_per_s: one.ceilings.bandwidth.last().map(|point| point.gb_per_s),
+        });
+        HardwareCalibration::from_toml(&calibration.to_toml().unwrap())
+    };
+    assert!(read(most + 1).is_ok());
+    let error = read(most + 2).unwrap_err().to_string();
+    assert!(error.contains("settings.most_processes"), "{error}");
 }
