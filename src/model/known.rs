@@ -78,7 +78,7 @@ impl Spreads {
         }
     }
 
-    /// Of sums of parts some of which are beyond what was measured.
+    /// Of sums that have a part beyond what was measured.
     fn composed_beyond(&self) -> [Spread; 2] {
         [0, 1].map(|of| self.composed[of].or_wider(self.extrapolated[of]))
     }
