@@ -47,6 +47,22 @@ impl MeasuredCeilings {
         let any = of_kind().any(is_met);
         of_kind().filter(move |one| !any || is_met(one)).map(|one| &one.ceilings)
     }
+
+    /// Those that bound the times of a measurement by this clock: no kernel is faster than they are.
+    pub fn that_bound<'a>(
+        all: &'a [Self],
+        dtype: DType,
+        clock: Clock,
+        states: &'a [u32],
+    ) -> impl Iterator<Item = &'a Ceilings> {
+        // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
+        // what the device needs for it, which is thus the bound by either clock of a GPU.
+        let bound_by = if clock.is_host() { Clock::Host } else { Clock::Device };
+        // Whatever the caches hold: a kernel finds a part of its tensors where it put them itself.
+        let kind = (dtype, CacheState::Warm, bound_by);
+        let is_of_kind = move |one: &Self| (one.dtype, one.cache_state, one.clock) == kind;
+        Self::met(all, is_of_kind, states)
+    }
 }
 
 /// How far several measurements of the same ceilings lie apart.

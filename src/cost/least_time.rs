@@ -10,19 +10,34 @@ use crate::vocabulary::{Op, Problem};
 /// bound: every kernel takes the longest of one launch, its flops at the peak rate, and its bytes
 /// at the highest bandwidth that was seen by any means, at half its working set, since it may find
 /// a part of it in a nearer cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LeastTime {
+    /// Each unfused kernel, one for each op.
+    pub steps_us: Vec<f64>,
     /// Sum over the unfused kernels.
     pub unfused_us: f64,
     /// The fused kernel.
     pub fused_us: f64,
 }
 
+impl LeastTime {
+    /// What is allowed by either of two: the lesser of each time of the same problem.
+    #[must_use]
+    pub fn or_less(self, other: Self) -> Self {
+        let steps = self.steps_us.iter().zip(&other.steps_us);
+        Self {
+            steps_us: steps.map(|(a, b)| a.min(*b)).collect(),
+            unfused_us: self.unfused_us.min(other.unfused_us),
+            fused_us: self.fused_us.min(other.fused_us),
+        }
+    }
+}
+
 impl Ceilings {
     /// The least time of both variants; `None` when no bandwidth was measured.
     #[must_use]
     pub fn least_time(&self, problem: &Problem) -> Option<LeastTime> {
-        let mut unfused_us = 0.0;
+        let mut steps_us = Vec::new();
         let mut unread_bytes = 0;
         for step in problem.steps() {
             let operands = step.operand_bytes();
@@ -33,11 +48,12 @@ impl Ceilings {
             // An op may work in place, and then input and output are the same memory.
             let touched = input.max(output) + operands;
             let moved = input + operands + output;
-            unfused_us += self.least_us(step.flops(), moved, touched)?;
+            steps_us.push(self.least_us(step.flops(), moved, touched)?);
         }
         let Traffic { flops, fused_bytes, .. } = Traffic::of(problem);
         let fused_bytes = fused_bytes - unread_bytes;
-        Some(LeastTime { unfused_us, fused_us: self.least_us(flops, fused_bytes, fused_bytes)? })
+        let fused_us = self.least_us(flops, fused_bytes, fused_bytes)?;
+        Some(LeastTime { unfused_us: steps_us.iter().sum(), steps_us, fused_us })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "times")]
@@ -117,6 +133,9 @@ mod tests {
         let tiny: Problem = "linear_bias_relu/f32/m2.k2.n2".parse().unwrap();
         let least = ceilings().least_time(&tiny).unwrap();
         assert_eq!((least.unfused_us, least.fused_us), (3.0, 1.0));
+        assert_eq!(least.steps_us, [1.0; 3]);
+        let slower = Ceilings { launch_us: 2.0, ..ceilings() }.least_time(&tiny).unwrap();
+        assert_eq!(slower.or_less(least.clone()), least);
         let unknown = Ceilings { bandwidth: Vec::new(), ..ceilings() };
         assert_eq!(unknown.least_time(&tiny), None);
     }

@@ -68,7 +68,9 @@ impl FusionCostModel {
     #[must_use]
     pub fn new(calibration: HardwareCalibration) -> Self {
         let mut indices: FxHashMap<View, Vec<usize>> = FxHashMap::default();
-        for (index, record) in calibration.records.iter().enumerate() {
+        let order = in_order(&calibration.records);
+        for &index in &order {
+            let record = &calibration.records[index];
             let of_view = indices.entry(View::of(record)).or_default();
             if is_usable(record) {
                 of_view.push(index);
@@ -82,7 +84,8 @@ impl FusionCostModel {
         let mut targets: Vec<Target> = by_view.keys().map(|view| view.target).collect();
         targets.sort_unstable();
         targets.dedup();
-        let between_states = between_states(&calibration.records);
+        let in_order = order.iter().map(|&index| &calibration.records[index]);
+        let between_states = between_states(in_order);
         Self { calibration, by_view, targets, between_states, older: None }
     }
 
@@ -189,6 +192,14 @@ impl FusionCostModel {
     }
 }
 
+/// The indices of records in the order of their problems: sums are rounded, and an answer must not
+/// depend on the order of a file. Several records of one problem stay as they are.
+pub(super) fn in_order(records: &[FusionRecord]) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..records.len()).collect();
+    indices.sort_by_cached_key(|&index| records[index].problem.to_string());
+    indices
+}
+
 /// The ceilings in a state that was asked for, else in the one that most processes met. Those of cold
 /// caches are not measured.
 fn ceilings_of<'c>(
@@ -216,11 +227,11 @@ fn ceilings_of<'c>(
 /// 95 % of a normal distribution with the root mean square of what the states of those records differ
 /// by that met several, as if there were a few more that differ by the usual. With none, the usual is
 /// all that is known.
-fn between_states(records: &[FusionRecord]) -> f64 {
+fn between_states<'r>(records: impl Iterator<Item = &'r FusionRecord>) -> f64 {
     /// What states usually change a speedup by.
     const USUAL: f64 = 0.05;
     const AS_IF: f64 = 3.0;
-    let met_several = records.iter().filter(|record| record.states.len() > 1);
+    let met_several = records.filter(|record| record.states.len() > 1);
     let (mut count, mut squares) = (AS_IF, AS_IF * USUAL * USUAL);
     for record in met_several {
         let speedups = || record.by_state.iter().map(|one| one.speedup_factor.ln());

@@ -12,6 +12,7 @@ use super::covariance::{Place, Prior, Sample};
 use super::features::{CloudKey, Features};
 use super::known::{Answer, Known, record_of};
 use super::kriging::Field;
+use super::lookup::in_order;
 use super::observation::{Observation, is_usable};
 use super::prediction::{Prediction, Uncertain};
 use super::spread::Spread;
@@ -45,7 +46,8 @@ impl Older {
         let mut by_view = FxHashMap::default();
         for (view, known) in known {
             let is_of_view = |record: &&FusionRecord| View::of(record) == view && is_usable(record);
-            if let Some(drift) = Drift::of(&known, &records, newer.iter().filter(is_of_view)) {
+            let newer = in_order(newer).into_iter().map(|index| &newer[index]);
+            if let Some(drift) = Drift::of(&known, &records, newer.filter(is_of_view)) {
                 by_view.insert(view, (known, drift));
             }
         }

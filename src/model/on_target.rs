@@ -251,8 +251,8 @@ impl<'m> OnTarget<'m> {
         (usual.left(&[], places).unwrap_or_default(), usual.noise)
     }
 
-    /// The problems that have records which are valid, in the order of the file. A calibration that a
-    /// program makes may have several of one problem.
+    /// The problems that have records which are valid, in a fixed order. A calibration that a program makes
+    /// may have several of one problem.
     pub(super) fn measured_problems(&self) -> Vec<Problem> {
         let of_known = |known: &'m Known| {
             let problem = |&index: &usize| (self.records()[index].problem, index);

@@ -49,13 +49,35 @@ impl Spread {
 
 /// The value that a further one stays below with a probability of 95 %, whatever their distribution:
 /// the largest, where there are too few for that. `None` without any.
-pub(super) fn quantile(mut scores: Vec<f64>) -> Option<f64> {
-    scores.sort_unstable_by(f64::total_cmp);
+pub(super) fn quantile(scores: Vec<f64>) -> Option<f64> {
+    let count = scores.len();
+    weighted_quantile(scores.into_iter().map(|score| [score, 1.0]).collect(), count)
+}
+
+/// The same for a value of a further group, where those of a group are alike: each group counts once,
+/// however many values it has (Lee, Barber and Willett, arXiv:2306.06342).
+pub(super) fn quantile_of_groups(groups: &[Vec<f64>]) -> Option<f64> {
+    let weighted = |group: &Vec<f64>| {
+        #[expect(clippy::cast_precision_loss, reason = "a count")]
+        let weight = (group.len() as f64).recip();
+        group.iter().map(move |score| [*score, weight]).collect::<Vec<_>>()
+    };
+    weighted_quantile(groups.iter().flat_map(weighted).collect(), groups.len())
+}
+
+/// Of scores with weights, whose sum is a count.
+fn weighted_quantile(mut scores: Vec<[f64; 2]>, count: usize) -> Option<f64> {
+    scores.sort_unstable_by(|a, b| a[0].total_cmp(&b[0]));
+    // Weights such as a third are rounded, and so are their sums.
+    const ROUNDED: f64 = 1e-9;
     #[expect(clippy::cast_precision_loss, reason = "a count")]
-    let rank = (SHARE * (scores.len() + 1) as f64).ceil();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
-    let index = (rank as usize).saturating_sub(1);
-    scores.get(index).or(scores.last()).copied()
+    let wanted = SHARE * (count + 1) as f64 - ROUNDED;
+    let mut sum = 0.0;
+    let reaches = |[_, weight]: &&[f64; 2]| {
+        sum += weight;
+        sum >= wanted
+    };
+    scores.iter().find(reaches).or(scores.last()).map(|[score, _]| *score)
 }
 
 /// The 97.5 % quantile of Student's distribution with at least three degrees of freedom, by Cornish and
@@ -93,6 +115,19 @@ mod tests {
         assert_eq!(quantile(vec![1.0, 3.0, 2.0]), Some(3.0));
         let hundred = (1..=99).rev().map(f64::from).collect();
         assert_eq!(quantile(hundred), Some(95.0));
+    }
+
+    #[test]
+    fn a_group_counts_once_however_many_values_it_has() {
+        assert_eq!(quantile_of_groups(&[]), None);
+        assert_eq!(quantile_of_groups(&[vec![1.0, 2.0], vec![0.5]]), Some(2.0));
+        let hundred = || (1..=99).rev().map(|value| vec![f64::from(value)]);
+        assert_eq!(quantile_of_groups(&hundred().collect::<Vec<_>>()), Some(95.0));
+        // Ten thousand small values are one group, and so are three large ones.
+        let mut groups: Vec<Vec<f64>> = hundred().take(97).collect();
+        groups.push(vec![0.0; 10_000]);
+        groups.push(vec![1e3; 3]);
+        assert_eq!(quantile_of_groups(&groups), Some(96.0));
     }
 
     #[test]

@@ -17,22 +17,14 @@ pub fn least_time(
     estimate: &Estimate,
     ceilings: &[MeasuredCeilings],
 ) -> Option<LeastTime> {
-    // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
-    // what the device needs for it, which is thus the bound by either clock of a GPU.
-    let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
-    // Whatever the caches hold: a kernel finds a part of its tensors where it put them itself.
-    let kind = (subject.problem.dtype(), CacheState::Warm, bound_by);
-    let is_of_kind = |one: &MeasuredCeilings| (one.dtype, one.cache_state, one.clock) == kind;
-    let met = MeasuredCeilings::met(ceilings, is_of_kind, &estimate.states);
-    met.filter_map(|ceilings| ceilings.least_time(&subject.problem)).reduce(|a, b| LeastTime {
-        unfused_us: a.unfused_us.min(b.unfused_us),
-        fused_us: a.fused_us.min(b.fused_us),
-    })
+    let Subject { problem, clock, .. } = subject;
+    let met = MeasuredCeilings::that_bound(ceilings, problem.dtype(), *clock, &estimate.states);
+    met.filter_map(|ceilings| ceilings.least_time(problem)).reduce(LeastTime::or_less)
 }
 
 /// The variants whose times are below it by more than the ceilings can be off.
 pub(super) fn faster_than(
-    least: LeastTime,
+    least: &LeastTime,
     variants: [Variant; 2],
     times: &[VariantTime; 2],
 ) -> impl Iterator<Item = Reason> {
@@ -56,6 +48,6 @@ pub fn beats_ceilings(
     ceilings: &[MeasuredCeilings],
 ) -> bool {
     least_time(subject, estimate, ceilings).is_some_and(|least| {
-        faster_than(least, subject.comparison.variants(), &estimate.times).next().is_some()
+        faster_than(&least, subject.comparison.variants(), &estimate.times).next().is_some()
     })
 }

@@ -49,7 +49,7 @@ pub struct Case<'a> {
     /// The two that were measured: twice the same in an A/A run.
     pub variants: [Variant; 2],
     /// The least time that the machine's ceilings allow.
-    pub least: Option<LeastTime>,
+    pub least: Option<&'a LeastTime>,
     /// The kernels of each variant, in every process.
     pub kernels: &'a [[Vec<String>; 2]],
     /// What was wrong with the result after the timing.

@@ -76,6 +76,7 @@ pub fn record(
     let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
     let surroundings: Vec<Surroundings> =
         processes.iter().map(|report| report.surroundings).collect();
+    let least = judge::least_time(subject, estimate, ceilings);
     let judgement = judge(&Case {
         problem: *problem,
         estimate,
@@ -84,7 +85,7 @@ pub fn record(
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: judge::least_time(subject, estimate, ceilings),
+        least: least.as_ref(),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,
@@ -117,6 +118,7 @@ pub fn record(
         process_ms: estimate.by_process.iter().map(|one| rounded(one[variant] * 1e3)).collect(),
     };
     let steps = steps::of(problem, processes);
+    let steps = steps::that_can_be(steps, least.as_ref());
     let ops = problem.chain().ops();
     let [unfused_kernels, fused_kernels] = kernels.into_iter().next().unwrap_or_default();
     FusionRecord {

@@ -1,7 +1,8 @@
 //! The time of each kernel of the unfused variant.
 
 use fusion_cost_model::Problem;
-use fusion_cost_model::calibration::StepTime;
+use fusion_cost_model::calibration::{FusionRecord, StepTime};
+use fusion_cost_model::cost::LeastTime;
 
 use crate::digits::rounded;
 use crate::measure::{median, median_interval};
@@ -33,6 +34,16 @@ pub(super) fn of(problem: &Problem, processes: &[ProcessReport]) -> Vec<StepTime
     // A clock that did not move says nothing about a kernel.
     let is_seen = |step: &StepTime| step.ms > 0.0 && step.low_ms.is_none_or(|low| low > 0.0);
     if steps.iter().all(is_seen) { steps } else { Vec::new() }
+}
+
+/// The steps, unless one is far below the least time of its kernel: then the clock, or how the steps
+/// were told apart, was wrong, and none of them says anything.
+pub(super) fn that_can_be(steps: Vec<StepTime>, least: Option<&LeastTime>) -> Vec<StepTime> {
+    let can_be = |(step, least_us): (&StepTime, &f64)| {
+        FusionRecord::LEAST_STEP_MARGIN * step.ms * 1e3 >= *least_us
+    };
+    let least = least.map(|least| &least.steps_us[..]).unwrap_or_default();
+    if steps.iter().zip(least).all(can_be) { steps } else { Vec::new() }
 }
 
 /// The share of the unfused time that is in none of the steps.

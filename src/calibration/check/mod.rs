@@ -4,8 +4,8 @@
 //! it, `preflight` the checks before the run against both, `outcomes` their status against what they
 //! found, `states` and `ceilings` what was measured of the machine, `runtime` the runtimes, `noise`
 //! the A/A runs, `controls` and `floors` these against the records, `targets` where all was measured,
-//! and `record` every record against its problem and against itself: its `times`, the `width` of its
-//! intervals, its `counts`, `kernels` and `gpu`, what follows from the `model`, its `verdict` and its
+//! and `record` every record against its problem and against itself: its `times` and `steps`, the `width`
+//! of its intervals, its `counts`, `kernels` and `gpu`, what follows from the `model`, its `verdict` and its
 //! `reasons`. `limits` are what figures can be at all, and `timestamp` is what a point in time looks
 //! like.
 
@@ -27,6 +27,7 @@ mod record;
 mod run;
 mod runtime;
 mod states;
+mod steps;
 mod targets;
 mod times;
 mod timestamp;
@@ -35,7 +36,8 @@ mod width;
 
 use std::collections::HashMap;
 
-use super::{Fingerprint, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use super::{Fingerprint, FusionRecord, HardwareCalibration, MeasuredCeilings, SCHEMA_VERSION};
+use crate::cost::LeastTime;
 use crate::error::Error;
 use crate::file_kind::FileKind;
 use crate::place::{Section, describe_at_top};
@@ -103,6 +105,14 @@ impl HardwareCalibration {
             self.num_records,
             self.records.len()
         )))
+    }
+
+    /// The least time that the ceilings allow in any of the states in which a record was measured; `None`
+    /// where there are none of its kind.
+    fn least_time(&self, record: &FusionRecord) -> Option<LeastTime> {
+        let FusionRecord { problem, dtype, clock, states, .. } = record;
+        let met = MeasuredCeilings::that_bound(&self.ceilings, *dtype, *clock, states);
+        met.filter_map(|ceilings| ceilings.least_time(problem)).reduce(LeastTime::or_less)
     }
 
     /// The memory that kernels have: that of the GPU, where there is one.

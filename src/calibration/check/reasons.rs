@@ -5,10 +5,9 @@ use super::contradiction::{Checked, DIGITS, check_text, fail};
 use super::controls::{self, Off};
 use super::gpu;
 use crate::calibration::{
-    Disturbed, FusionRecord, HardwareCalibration, MeasuredCeilings, ReasonCode, Settings, Verdict,
+    Disturbed, FusionRecord, HardwareCalibration, ReasonCode, Settings, Verdict,
 };
 use crate::place::Place;
-use crate::vocabulary::{CacheState, Clock};
 
 /// What the figures of a file say of a reason.
 pub(super) enum Figures {
@@ -124,24 +123,16 @@ fn too_few_ticks(record: &FusionRecord) -> Figures {
 
 /// The ceilings of a file of several runs are not all of the record's.
 fn faster_than_the_machine(record: &FusionRecord, calibration: &HardwareCalibration) -> Figures {
-    let FusionRecord { problem, dtype, clock, .. } = record;
-    // Behind another kernel one costs what the device needs for it.
-    let bound_by = if clock.is_host() { Clock::Host } else { Clock::Device };
-    let is_of_kind = |one: &MeasuredCeilings| {
-        (one.dtype, one.cache_state, one.clock) == (*dtype, CacheState::Warm, bound_by)
-    };
-    let met = MeasuredCeilings::met(&calibration.ceilings, is_of_kind, &record.states);
-    let least = met.filter_map(|ceilings| ceilings.least_time(problem));
-    let least = least.map(|time| [time.unfused_us, time.fused_us]);
-    let Some(least) = least.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]) else {
+    let problem = &record.problem;
+    let Some(least) = calibration.least_time(record) else {
         return Deny("there are no [[ceilings]] that it could be held against".to_owned());
     };
     if !calibration.is_of_one_run() {
         return Allow;
     }
-    let fused_us = least[usize::from(!problem.chain().is_single())];
+    let fused_us = if problem.chain().is_single() { least.unfused_us } else { least.fused_us };
     let times = [
-        ("unfused_timing", record.unfused_timing.median_ms, least[0]),
+        ("unfused_timing", record.unfused_timing.median_ms, least.unfused_us),
         ("fused_timing", record.fused_timing.median_ms, fused_us),
     ];
     let mut is_near = false;

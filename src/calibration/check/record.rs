@@ -7,7 +7,7 @@ use super::contradiction::{
     Checked, DIGITS, check_target, fail, follows, is_mirrored, is_positive,
 };
 use super::limits::{RATIO, SPAN_S, SPEEDUP_END, TIME_MS};
-use super::{counts, gpu, kernels, model, reasons, times, verdict, width};
+use super::{counts, gpu, kernels, model, reasons, steps, times, verdict, width};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
 use crate::vocabulary::{Backend, DType, Problem};
@@ -19,6 +19,7 @@ pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) ->
     check_speedup(record)?;
     check_looks(record, calibration)?;
     times::check(record, calibration.states.len())?;
+    steps::check(record, calibration)?;
     model::check(record, &calibration.ceilings)?;
     counts::check(record, calibration)?;
     gpu::check(record)?;

@@ -1,10 +1,9 @@
-//! What must be true of the times of a record: in all processes, of every step, and in every state of
-//! the machine.
+//! What must be true of the times of a record: in all processes, and in every state of the machine.
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
 use super::limits::{END, RUNS, SPEEDUP_END, TIME_MS};
 use super::width::{self, LEAST_PROCESSES, is_of_one_state};
-use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
+use crate::calibration::{FusionRecord, StateSpeedup, Timing};
 use crate::place::Place;
 
 /// Checks the times of a record in a file with this many states of the machine.
@@ -13,7 +12,6 @@ pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
     check_alike(record)?;
     check_span(record)?;
     width::check_spread(record)?;
-    check_steps(record)?;
     check_states(record, states)
 }
 
@@ -126,46 +124,6 @@ fn check_processes(record: &FusionRecord, place: Place, time: f64, process_ms: &
         return fail(place, why);
     }
     Ok(())
-}
-
-fn check_steps(record: &FusionRecord) -> Checked {
-    let FusionRecord { steps, share_outside_steps, unfused_latency_ms: time, .. } = record;
-    if steps.is_empty() {
-        return match share_outside_steps {
-            None => Ok(()),
-            Some(_) => fail(Place::of("share_outside_steps"), "there are no steps"),
-        };
-    }
-    for (index, step) in steps.iter().enumerate() {
-        let StepTime { ref op, ms, low_ms, high_ms } = *step;
-        let place = |key| Place::of_nth("step", index, key);
-        if record.operators.get(index) != Some(op) {
-            return fail(
-                place("op"),
-                format!("it is {op}, which is not op {} of the chain", index + 1),
-            );
-        }
-        let ends = [low_ms, high_ms].map(|end| end.unwrap_or(ms));
-        for (key, time) in [("ms", ms), ("low_ms", ends[0]), ("high_ms", ends[1])] {
-            TIME_MS.check(place(key), time)?;
-        }
-        if !(ends[0] <= ms && ms <= ends[1]) || low_ms.is_some() != high_ms.is_some() {
-            return fail(place("ms"), "it must lie between low_ms and high_ms");
-        }
-    }
-    if steps.len() != record.operators.len() {
-        let (steps, ops) = (steps.len(), record.operators.len());
-        return fail(Place::of("operators"), format!("there are {steps} steps of {ops} ops"));
-    }
-    let sum: f64 = steps.iter().map(|step| step.ms).sum();
-    let expected = 1.0 - sum / time;
-    let is_it = |share: f64| follows(share, expected, 1.0);
-    if share_outside_steps.is_some_and(is_it) {
-        Ok(())
-    } else {
-        let why = format!("it must be {expected:.6}, the unfused time less the sum of the steps");
-        fail(Place::of("share_outside_steps"), why)
-    }
 }
 
 fn check_states(record: &FusionRecord, states: usize) -> Checked {

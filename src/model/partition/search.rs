@@ -8,6 +8,10 @@
 /// The longest path that is tried: no chain has more ops.
 const LONGEST: usize = crate::vocabulary::Chain::MAX_OPS;
 
+/// Savings are counted in picoseconds, or nearly: of sums of these, up to an hour, none is rounded, so that
+/// cuts which save the same in other kernels do.
+const PER_MILLISECOND: f64 = (1_u32 << 30) as f64;
+
 /// Which of two cuts is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
@@ -58,8 +62,8 @@ type Two<T> = [Option<T>; 2];
 
 /// The best two ways to cut ops into kernels. `feeders` lists for each op those that may come before
 /// it in a kernel; all of them have lower numbers, and each feeds one op at most. `saved` is what a
-/// path of several ops saves as one kernel, or `None` where it is not to be one; a single op is always
-/// a kernel, and saves nothing.
+/// path of several ops saves as one kernel, in milliseconds, or `None` where it is not to be one; a
+/// single op is always a kernel, and saves nothing.
 pub(super) fn best_two(
     feeders: &[Vec<usize>],
     order: Order,
@@ -120,6 +124,7 @@ impl Search<'_> {
         saved: &mut impl FnMut(&[usize]) -> Option<f64>,
     ) {
         let Some(alone) = (if path.len() == 1 { Some(0.0) } else { saved(path) }) else { return };
+        let alone = (alone * PER_MILLISECOND).round();
         let of_path = path.iter().flat_map(|&op| &self.feeders[op]).copied();
         let feeding: Vec<usize> = of_path.filter(|op| !path.contains(op)).collect();
         for (feeders, worth) in self.together(&feeding).into_iter().flatten() {
@@ -271,6 +276,22 @@ mod tests {
     fn no_op_and_one_op() {
         assert_eq!(best_two(&[], Order::Saving, |_| None), [Some(vec![]), None]);
         assert_eq!(best_two(&[vec![]], Order::Saving, |_| None), [Some(vec![vec![0]]), None]);
+    }
+
+    #[test]
+    fn of_cuts_that_save_the_same_the_one_with_fewer_kernels_is_better() {
+        let feeders: Vec<Vec<usize>> =
+            (0..4).map(|op: usize| op.checked_sub(1).into_iter().collect()).collect();
+        // In two kernels a bit more, by rounding alone.
+        let saved = |path: &[usize]| match path {
+            [0, 1] => Some(0.1),
+            [2, 3] => Some(0.2),
+            [0, 1, 2, 3] => Some(0.3),
+            _ => None,
+        };
+        let [best, second] = best_two(&feeders, Order::Saving, saved);
+        assert_eq!(best, Some(vec![vec![0, 1, 2, 3]]));
+        assert_eq!(second, Some(vec![vec![0, 1], vec![2, 3]]));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl<E: Left, O: Element> ConvKernel<E, O> {
                     y,
                     xs: xs.clone(),
                     target,
-                    scale: self.scale,
+                    scale: &self.scale,
                     epilogue: self.tail.epilogue::<E>(block.first.col),
                     below: (rows == 2).then_some(step),
                 };

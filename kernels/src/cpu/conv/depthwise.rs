@@ -45,8 +45,9 @@ pub(super) struct Depthwise<'a, E: Left> {
     pub(super) xs: Range<usize>,
     /// Where the first of them goes; the others follow it, all their channels side by side.
     pub(super) target: *mut f32,
-    /// What sums of products of integers are multiplied with.
-    pub(super) scale: f32,
+    /// What sums of products of integers are multiplied with. It stays where it is, since a copy of it
+    /// would lie on the stack.
+    pub(super) scale: &'a f32,
     /// What is done to the sums then.
     pub(super) epilogue: Epilogue,
     /// Numbers from there to where the same pixels of the next row go, if that is summed too; see
@@ -180,7 +181,7 @@ fn whole(shape: &Shape, taps: usize, size: usize) -> Range<usize> {
 
 impl<E: Left> Depthwise<'_, E> {
     #[inline(always)]
-    fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window<E> {
+    fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window<'_, E> {
         let Shape { in_w, in_channels, s, stride, pad, .. } = *self.shape;
         // An empty window's first tap may lie outside; it is not read.
         let y = (y * stride + rows.start).wrapping_sub(pad);
@@ -202,7 +203,7 @@ impl<E: Left> Depthwise<'_, E> {
 }
 
 /// The taps of a pixel that lie inside the image, as addresses and distances in numbers.
-struct Window<E: Left> {
+struct Window<'a, E: Left> {
     /// The first tap's channels in the image, and its weights.
     pixel: *const E,
     weight: *const E::Weight,
@@ -214,11 +215,11 @@ struct Window<E: Left> {
     /// From the first tap of a pixel to that of its neighbour.
     neighbour: usize,
     channels: usize,
-    scale: f32,
+    scale: &'a f32,
     epilogue: Epilogue,
 }
 
-impl<E: Left> Window<E> {
+impl<E: Left> Window<'_, E> {
     /// Sums the taps of `P` neighbouring pixels for all channels. They go to `target`, one pixel
     /// after the other.
     ///
@@ -335,7 +336,7 @@ impl<E: Left> Window<E> {
         channel: usize,
     ) -> Lanes<S, P> {
         let is_of_integers = matches!(E::DTYPE, DType::I8);
-        let sums = if is_of_integers { sums * Lanes::splat(sums.simd, self.scale) } else { sums };
+        let sums = if is_of_integers { sums * Lanes::splat(sums.simd, *self.scale) } else { sums };
         // SAFETY: the caller's guarantee.
         unsafe { self.epilogue.apply_to_sums(sums, channel) }
     }
