@@ -61,7 +61,7 @@ const NOISES: [f64; 2] = [0.003, 0.5];
 /// for each step.
 const MOST_JOINT: usize = 96;
 /// Beyond that it looks at the density of this many values, each given its neighbours.
-const CONDITIONED: usize = 160;
+const CONDITIONED: usize = 400;
 /// How many neighbours.
 pub(super) const NEIGHBOURS: usize = 16;
 
