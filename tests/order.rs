@@ -30,6 +30,33 @@ fn questions(calibration: &HardwareCalibration) -> Vec<Problem> {
     questions
 }
 
+/// Of records that are alike but for their target, too, since what states differ by is that of all.
+#[test]
+fn records_of_several_targets_may_come_in_any_order() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/calibrate/profiles/calibrations/amd-epyc-zen5-2-threads.toml"
+    );
+    let mut original = HardwareCalibration::load(path).unwrap();
+    let met_several = |record: &&FusionRecord| record.by_state.len() > 1;
+    let template = original.records.iter().find(met_several).unwrap().clone();
+    original.records.clear();
+    for (threads, factor) in (1..).zip([1.01, 1.22, 1.039]) {
+        let mut record = FusionRecord { threads, ..template.clone() };
+        record.by_state[1].speedup_factor = factor * record.by_state[0].speedup_factor;
+        original.records.push(record);
+    }
+    let mut reversed = original.clone();
+    reversed.records.reverse();
+    let question = template.problem.to_string().replacen(".n", "1.n", 1).parse().unwrap();
+    let [expected, found] = [original, reversed].map(|calibration| {
+        let model = FusionCostModel::new(calibration);
+        let on = model.on(Target::cpu(2)).in_state(template.states[0]).unwrap();
+        on.estimate(&question).speedup()
+    });
+    assert!(expected.is_some() && found == expected, "{expected:?} {found:?}");
+}
+
 /// The same to the last bit: rounding is no reason for another decision.
 #[test]
 fn shuffled_records_give_the_same_answers() {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::known::Answer;
+use super::on_paper::Rough;
 use super::prediction::{NEAREST, Prediction};
 use crate::calibration::{FusionRecord, StateSpeedup, Timing};
 
@@ -139,8 +140,7 @@ pub struct Estimate<'m> {
 enum Source<'m> {
     Record(&'m FusionRecord),
     Kernels(FromKernels<'m>),
-    /// The logarithms of the fused time and of the speedup, with halves of their intervals.
-    Roofline([[f64; 2]; 2]),
+    Roofline(Rough),
     Nothing,
 }
 
@@ -187,8 +187,8 @@ impl<'m> Estimate<'m> {
         Self { source: Source::Kernels(kernels), state }
     }
 
-    pub(super) const fn of_roofline(logarithms: [[f64; 2]; 2]) -> Self {
-        Self { source: Source::Roofline(logarithms), state: None }
+    pub(super) const fn of_roofline(rough: Rough) -> Self {
+        Self { source: Source::Roofline(rough), state: None }
     }
 
     /// Where the answer comes from.
@@ -222,7 +222,7 @@ impl<'m> Estimate<'m> {
                 let asked = self.state.filter(|_| half_width > 0.0);
                 return Some(asked.map_or(speedup, |asked| wider(speedup, &asked)));
             }
-            Source::Roofline([_, speedup]) => return Some(Interval::of_logarithm(*speedup)),
+            Source::Roofline(rough) => return Some(Interval::of_logarithm(rough.speedup)),
             Source::Nothing => return None,
         };
         let FusionRecord { speedup_factor: value, speedup_low: low, speedup_high: high, .. } =
@@ -251,7 +251,7 @@ impl<'m> Estimate<'m> {
                 return Some(Interval::of_time(*unfused_latency_ms, unfused_timing));
             }
             Source::Kernels(kernels) => kernels.logarithms,
-            Source::Roofline(logarithms) => *logarithms,
+            Source::Roofline(rough) => return Some(Interval::of_logarithm(rough.unfused)),
             Source::Nothing => return None,
         };
         Some(Interval::of_logarithm([fused + speedup, of_fused.hypot(of_speedup)]))
@@ -265,7 +265,7 @@ impl<'m> Estimate<'m> {
                 Interval::of_time(record.fused_latency_ms, &record.fused_timing)
             }
             Source::Kernels(kernels) => Interval::of_logarithm(kernels.logarithms[0]),
-            Source::Roofline([fused, _]) => Interval::of_logarithm(*fused),
+            Source::Roofline(rough) => Interval::of_logarithm(rough.fused),
             Source::Nothing => return None,
         })
     }

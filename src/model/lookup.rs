@@ -1,5 +1,6 @@
 //! A calibration, and what follows from it for each of its targets.
 
+use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::path::Path;
 
@@ -196,18 +197,18 @@ impl FusionCostModel {
 /// The indices of records in an order that their problems alone decide: sums are rounded, and an answer
 /// must not depend on the order of a file. It is by a hash, since fits that need not look at all records
 /// take every so many, which of a sorted grid could be the same sizes again and again. Several records
-/// of one problem stay as they are.
+/// of one problem and target, which a file cannot have, stay as they are.
 pub(super) fn in_order(records: &[FusionRecord]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..records.len()).collect();
     indices.sort_by_cached_key(|&index| {
-        let text = records[index].problem.to_string();
-        (FxBuildHasher.hash_one(&text), text)
+        let (text, view) = (records[index].problem.to_string(), View::of(&records[index]));
+        (FxBuildHasher.hash_one(&text), text, view)
     });
     indices
 }
 
-/// The ceilings in a state that was asked for, else in the one that most processes met. Those of cold
-/// caches are not measured.
+/// The ceilings in a state that was asked for, else in the one that most processes met; of several, the
+/// first one. Those of cold caches are not measured.
 fn ceilings_of<'c>(
     calibration: &'c HardwareCalibration,
     target: &Target,
@@ -224,7 +225,7 @@ fn ceilings_of<'c>(
     let rank = |measured: &&MeasuredCeilings| {
         let state = states.iter().find(|state| Some(state.id) == measured.state);
         let is_asked = asked.is_some() && asked == measured.state;
-        (is_asked, state.map_or(0, |state| state.processes))
+        (is_asked, state.map_or(0, |state| state.processes), Reverse(measured.state))
     };
     Some(&of_target.max_by_key(rank)?.ceilings)
 }

@@ -10,11 +10,21 @@ use crate::vocabulary::{Chain, DType, Problem};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct OnPaper {
     relation: Relation,
-    /// Half of the interval of the logarithm of a time.
-    of_time: f64,
+    /// Halves of the intervals of the logarithms of fused and unfused times, which may both be off with
+    /// the speedup.
+    of_fused: f64,
+    of_unfused: f64,
     /// Half of that of a speedup: in parts of its [`scale`], and what it is at least.
     of_speedup: f64,
     least_of_speedup: f64,
+}
+
+/// The logarithms of a time in milliseconds and of a speedup, each with half of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rough {
+    pub(super) fused: [f64; 2],
+    pub(super) unfused: [f64; 2],
+    pub(super) speedup: [f64; 2],
 }
 
 /// What is expected of a chain.
@@ -32,7 +42,8 @@ impl Default for OnPaper {
     fn default() -> Self {
         Self {
             relation: Relation { ln_slower: 0.0, share: 1.0 },
-            of_time: 3.0_f64.ln(),
+            of_fused: 3.0_f64.ln(),
+            of_unfused: 3.0_f64.ln().hypot(1.5_f64.ln()),
             of_speedup: 0.0,
             least_of_speedup: 1.5_f64.ln(),
         }
@@ -54,10 +65,12 @@ struct OnBoth {
 
 /// What the error of a speedup is compared with, from the logarithm of what the ceilings allow: the
 /// more there is to gain, the more an estimate of it is off. Chains whose gain is less than that of two
-/// pointwise ops are off by about as much as each other.
+/// pointwise ops are off by about as much as each other, and so are those of many ops: else one chain with
+/// little to gain that is off would say that others may be off by factors of ten.
 fn scale(allowed: f64) -> f64 {
     const OF_TWO: f64 = 0.5;
-    allowed.hypot(OF_TWO)
+    const OF_MANY: f64 = 1.0;
+    allowed.min(OF_MANY).hypot(OF_TWO)
 }
 
 impl Relation {
@@ -102,38 +115,57 @@ impl OnPaper {
                 chains.push(one.chain);
             }
         }
-        let [mut of_times, mut of_speedups] = [Vec::new(), Vec::new()];
+        let [mut of_fused, mut of_unfused, mut of_speedups] = [Vec::new(), Vec::new(), Vec::new()];
         for chain in &chains {
             let Some(relation) = Relation::without(Some(chain), &known) else { continue };
             let own = || known.iter().filter(|one| one.chain == *chain);
-            of_times.push(own().map(|one| (one.slower - relation.ln_slower).abs()).collect());
-            let off =
-                |[allowed, got]: [f64; 2]| (got - relation.share * allowed).abs() / scale(allowed);
-            let off: Vec<f64> = own().filter_map(|one| one.speedup).map(off).collect();
+            let of_fused_time = |one: &OnBoth| one.slower - relation.ln_slower;
+            let of_speedup = |[allowed, got]: [f64; 2]| got - relation.share * allowed;
+            let of_unfused_time =
+                |one: &OnBoth| of_fused_time(one) + one.speedup.map_or(0.0, of_speedup);
+            of_fused.push(own().map(|one| of_fused_time(one).abs()).collect());
+            of_unfused.push(own().map(|one| of_unfused_time(one).abs()).collect());
+            let scaled = |both: [f64; 2]| of_speedup(both).abs() / scale(both[0]);
+            let off: Vec<f64> = own().filter_map(|one| one.speedup).map(scaled).collect();
             if !off.is_empty() {
                 of_speedups.push(off);
             }
         }
-        let [least_of_time, least_of_speedup] =
-            [(&of_times, before.of_time), (&of_speedups, before.least_of_speedup)]
-                .map(|(all, before)| if all.len() < FEW { before } else { 0.0 });
+        let at_least = |groups: &[Vec<f64>], before: f64| {
+            if groups.len() < FEW { before } else { 0.0 }
+        };
+        let half_width = |groups: &[Vec<f64>], before: f64| {
+            quantile_of_groups(groups).unwrap_or(0.0).max(at_least(groups, before))
+        };
         Self {
             relation,
-            of_time: quantile_of_groups(&of_times).unwrap_or(0.0).max(least_of_time),
-            of_speedup: quantile_of_groups(&of_speedups).unwrap_or(0.0),
-            least_of_speedup,
+            of_fused: half_width(&of_fused, before.of_fused),
+            of_unfused: half_width(&of_unfused, before.of_unfused),
+            of_speedup: half_width(&of_speedups, before.of_speedup),
+            least_of_speedup: at_least(&of_speedups, before.least_of_speedup),
         }
     }
 
-    /// The logarithms of a fused time in milliseconds and of a speedup, and halves of their
-    /// intervals; `None` where no bandwidth was measured.
-    pub(super) fn estimate(&self, ceilings: &Ceilings, problem: &Problem) -> Option<[[f64; 2]; 2]> {
+    /// What the ceilings say of a problem; `None` where no bandwidth was measured, or no number comes of
+    /// it.
+    pub(super) fn estimate(&self, ceilings: &Ceilings, problem: &Problem) -> Option<Rough> {
         let [fused, allowed] = logarithms(ceilings, problem)?;
         let Relation { ln_slower, share } = self.relation;
-        let of_speedup = (self.of_speedup * scale(allowed)).max(self.least_of_speedup);
+        let (fused, speedup) = (fused + ln_slower, share * allowed);
         // A single op has no other variant, for certain.
-        let of_speedup = if problem.chain().is_single() { 0.0 } else { of_speedup };
-        Some([[fused + ln_slower, self.of_time], [share * allowed, of_speedup]])
+        let [of_unfused, of_speedup] = if problem.chain().is_single() {
+            [self.of_fused, 0.0]
+        } else {
+            let of_speedup = self.of_speedup * scale(allowed);
+            [self.of_unfused, of_speedup.max(self.least_of_speedup)]
+        };
+        let rough = Rough {
+            fused: [fused, self.of_fused],
+            unfused: [fused + speedup, of_unfused],
+            speedup: [speedup, of_speedup],
+        };
+        let is_number = [fused, speedup].iter().all(|one| one.is_finite());
+        is_number.then_some(rough)
     }
 }
 

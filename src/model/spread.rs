@@ -55,14 +55,20 @@ pub(super) fn quantile(scores: Vec<f64>) -> Option<f64> {
 }
 
 /// The same for a value of a further group, where those of a group are alike: each group counts once,
-/// however many values it has (Lee, Barber and Willett, arXiv:2306.06342).
+/// however many values it has (Lee, Barber and Willett, arXiv:2306.06342). Where there are too few groups
+/// for that, it is so much above the largest value that normal ones of four groups or more stay below.
 pub(super) fn quantile_of_groups(groups: &[Vec<f64>]) -> Option<f64> {
+    /// Among so many groups one is the largest in less than 5 % of all cases.
+    const ENOUGH: usize = 19;
+    #[expect(clippy::cast_precision_loss, reason = "a count")]
+    let factor = if groups.len() < ENOUGH { 1.0 + 3.0 / groups.len() as f64 } else { 1.0 };
     let weighted = |group: &Vec<f64>| {
         #[expect(clippy::cast_precision_loss, reason = "a count")]
         let weight = (group.len() as f64).recip();
         group.iter().map(move |score| [*score, weight]).collect::<Vec<_>>()
     };
-    weighted_quantile(groups.iter().flat_map(weighted).collect(), groups.len())
+    let found = weighted_quantile(groups.iter().flat_map(weighted).collect(), groups.len());
+    found.map(|score| factor * score)
 }
 
 /// Of scores with weights, whose sum is a count.
@@ -120,7 +126,9 @@ mod tests {
     #[test]
     fn a_group_counts_once_however_many_values_it_has() {
         assert_eq!(quantile_of_groups(&[]), None);
-        assert_eq!(quantile_of_groups(&[vec![1.0, 2.0], vec![0.5]]), Some(2.0));
+        assert_eq!(quantile_of_groups(&[vec![1.0, 2.0], vec![0.5]]), Some(5.0));
+        let few = |count| quantile_of_groups(&vec![vec![1.0]; count]);
+        assert_eq!([6, 18, 19].map(few), [Some(1.5), Some(1.0 + 3.0 / 18.0), Some(1.0)]);
         let hundred = || (1..=99).rev().map(|value| vec![f64::from(value)]);
         assert_eq!(quantile_of_groups(&hundred().collect::<Vec<_>>()), Some(95.0));
         // Ten thousand small values are one group, and so are three large ones.

@@ -76,7 +76,7 @@ impl Target {
 }
 
 /// A target, and what the ops are rewritten to before they are fused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct View {
     pub(super) target: Target,
     pub(super) rewrite: Option<Rewrite>,

@@ -8,9 +8,9 @@
 /// The longest path that is tried: no chain has more ops.
 const LONGEST: usize = crate::vocabulary::Chain::MAX_OPS;
 
-/// Savings are counted in picoseconds, or nearly: of sums of these, up to an hour, none is rounded, so that
-/// cuts which save the same in other kernels do.
-const PER_MILLISECOND: f64 = (1_u32 << 30) as f64;
+/// Sums that differ by a smaller share of all that was added are the same but for rounding: no measured time
+/// has so many digits.
+const ROUNDED: f64 = 1e-12;
 
 /// Which of two cuts is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +28,33 @@ pub(super) type Cut = Vec<Vec<usize>>;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Worth {
     saved: f64,
+    /// The sum without signs of what each kernel saves or loses.
+    added: f64,
     kernels: usize,
 }
 
 impl Worth {
     fn and(self, other: Self) -> Self {
-        Self { saved: self.saved + other.saved, kernels: self.kernels + other.kernels }
+        Self {
+            saved: self.saved + other.saved,
+            added: self.added + other.added,
+            kernels: self.kernels + other.kernels,
+        }
     }
 
     fn is_better(self, other: Self, order: Order) -> bool {
+        let (more, fewer) = (self.saved > other.saved, self.kernels < other.kernels);
         match order {
-            Order::Saving if self.saved == other.saved => self.kernels < other.kernels,
-            Order::Saving => self.saved > other.saved,
-            Order::Kernels if self.kernels == other.kernels => self.saved > other.saved,
-            Order::Kernels => self.kernels < other.kernels,
+            Order::Saving if self.saves_as_much_as(other) && self.kernels != other.kernels => fewer,
+            Order::Saving => more,
+            Order::Kernels if self.kernels == other.kernels => more,
+            Order::Kernels => fewer,
         }
+    }
+
+    /// But for rounding.
+    fn saves_as_much_as(self, other: Self) -> bool {
+        (self.saved - other.saved).abs() <= ROUNDED * self.added.max(other.added)
     }
 }
 
@@ -62,8 +74,8 @@ type Two<T> = [Option<T>; 2];
 
 /// The best two ways to cut ops into kernels. `feeders` lists for each op those that may come before
 /// it in a kernel; all of them have lower numbers, and each feeds one op at most. `saved` is what a
-/// path of several ops saves as one kernel, in milliseconds, or `None` where it is not to be one; a
-/// single op is always a kernel, and saves nothing.
+/// path of several ops saves as one kernel, or `None` where it is not to be one; a single op is always
+/// a kernel, and saves nothing.
 pub(super) fn best_two(
     feeders: &[Vec<usize>],
     order: Order,
@@ -124,11 +136,10 @@ impl Search<'_> {
         saved: &mut impl FnMut(&[usize]) -> Option<f64>,
     ) {
         let Some(alone) = (if path.len() == 1 { Some(0.0) } else { saved(path) }) else { return };
-        let alone = (alone * PER_MILLISECOND).round();
         let of_path = path.iter().flat_map(|&op| &self.feeders[op]).copied();
         let feeding: Vec<usize> = of_path.filter(|op| !path.contains(op)).collect();
         for (feeders, worth) in self.together(&feeding).into_iter().flatten() {
-            let worth = worth.and(Worth { saved: alone, kernels: 1 });
+            let worth = worth.and(Worth { saved: alone, added: alone.abs(), kernels: 1 });
             self.keep(Choice { worth, path: path.to_vec(), feeders }, best);
         }
     }
@@ -152,7 +163,7 @@ impl Search<'_> {
             choice.as_ref().map(|choice| choice.worth)
         };
         let total = |ranked: Vec<Ranked>| {
-            let none = Worth { saved: 0.0, kernels: 0 };
+            let none = Worth { saved: 0.0, added: 0.0, kernels: 0 };
             let mut worths = ranked.iter().map(worth);
             let total = worths.try_fold(none, |sum, worth| Some(sum.and(worth?)))?;
             Some((ranked, total))
@@ -185,15 +196,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a path saves: any number, the same for the same path.
-    fn saved(path: &[usize], seed: u64) -> Option<f64> {
+    /// What a path saves, in thousandths: any number, the same for the same path. In thousands, its sums are
+    /// exact, and in ones they are not.
+    fn thousandths(path: &[usize], seed: u64) -> Option<i32> {
         let mut hash = seed;
         for &op in path {
             hash = (hash ^ op as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             hash ^= hash >> 29;
         }
-        // A fifth of the paths are not kernels, and sixteenths make many ties.
-        (hash % 5 != 0).then(|| f64::from((hash >> 32) as u32 % 64) / 16.0 - 1.5)
+        // A fifth of the paths are not kernels, and there are many ties.
+        (hash % 5 != 0).then(|| (hash >> 32) as i32 & 63).map(|saved| 10 * (saved - 24))
     }
 
     /// Every way to cut: each op is joined to one of those that feed it, or to none.
@@ -223,22 +235,26 @@ mod tests {
         joined.iter().map(cut).collect()
     }
 
-    fn worth(cut: &Cut, seed: u64) -> Option<Worth> {
-        let of = |path: &Vec<usize>| if path.len() == 1 { Some(0.0) } else { saved(path, seed) };
-        let saved = cut.iter().map(of).sum::<Option<f64>>()?;
-        Some(Worth { saved, kernels: cut.len() })
+    fn worth(cut: &Cut, seed: u64) -> Option<(i32, usize)> {
+        let of =
+            |path: &Vec<usize>| if path.len() == 1 { Some(0) } else { thousandths(path, seed) };
+        Some((cut.iter().map(of).sum::<Option<i32>>()?, cut.len()))
     }
 
-    fn assert_as_brute_force(feeders: &[Vec<usize>], seed: u64) -> Result<(), TestCaseError> {
+    fn assert_as_brute_force(
+        feeders: &[Vec<usize>],
+        seed: u64,
+        scale: f64,
+    ) -> Result<(), TestCaseError> {
         for order in [Order::Saving, Order::Kernels] {
-            let mut all: Vec<Worth> =
+            let mut all: Vec<(i32, usize)> =
                 all_cuts(feeders).iter().filter_map(|cut| worth(cut, seed)).collect();
-            all.sort_by(|a, b| match (a.is_better(*b, order), b.is_better(*a, order)) {
-                (true, _) => std::cmp::Ordering::Less,
-                (_, true) => std::cmp::Ordering::Greater,
-                _ => std::cmp::Ordering::Equal,
+            all.sort_by_key(|&(saved, kernels)| match order {
+                Order::Saving => (-i64::from(saved), kernels as i64),
+                Order::Kernels => (kernels as i64, -i64::from(saved)),
             });
-            let found = best_two(feeders, order, |path| saved(path, seed));
+            let saved = |path: &[usize]| Some(scale * f64::from(thousandths(path, seed)?) / 1e3);
+            let found = best_two(feeders, order, saved);
             if let [Some(first), Some(second)] = &found {
                 prop_assert_ne!(first, second);
             }
@@ -248,12 +264,17 @@ mod tests {
         Ok(())
     }
 
+    /// From the shortest time that a file can have to the longest.
+    fn scales() -> impl Strategy<Value = f64> {
+        prop::sample::select(vec![1e-14, 1e-6, 1e-3, 1.0, 3.7, 1e9])
+    }
+
     proptest! {
         #[test]
-        fn chains_are_cut_as_by_brute_force(ops in 1_usize..=10, seed: u64) {
+        fn chains_are_cut_as_by_brute_force(ops in 1_usize..=10, seed: u64, scale in scales()) {
             let feeders: Vec<Vec<usize>> =
                 (0..ops).map(|op| op.checked_sub(1).into_iter().collect()).collect();
-            assert_as_brute_force(&feeders, seed)?;
+            assert_as_brute_force(&feeders, seed, scale)?;
         }
 
         /// Each op feeds a later one, or none: any forest.
@@ -261,6 +282,7 @@ mod tests {
         fn graphs_are_cut_as_by_brute_force(
             readers in prop::collection::vec(prop::option::weighted(0.85, 1_usize..5), 1..=9),
             seed: u64,
+            scale in scales(),
         ) {
             let mut feeders = vec![Vec::new(); readers.len()];
             for (op, ahead) in readers.iter().enumerate() {
@@ -268,7 +290,7 @@ mod tests {
                     of_reader.push(op);
                 }
             }
-            assert_as_brute_force(&feeders, seed)?;
+            assert_as_brute_force(&feeders, seed, scale)?;
         }
     }
 

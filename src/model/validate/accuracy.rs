@@ -98,7 +98,10 @@ impl Regret {
                 let speedup = trial.record.speedup_factor;
                 regret(speedup, fuses(speedup, decided))
             });
-            regrets.sum::<f64>() / as_f64(count)
+            // Sums are rounded, and trials come in the order of their file.
+            let mut regrets: Vec<f64> = regrets.collect();
+            regrets.sort_unstable_by(f64::total_cmp);
+            regrets.iter().sum::<f64>() / as_f64(count)
         };
         (count > 0).then(|| Self {
             count,
