@@ -3,7 +3,6 @@
 use fused_kernels::Variant;
 use fusion_cost_model::calibration::{FusionRecord, MeasuredCeilings};
 use fusion_cost_model::cost::LeastTime;
-use fusion_cost_model::{CacheState, Clock};
 
 use super::Reason;
 use crate::measure::{Estimate, VariantTime};

@@ -51,3 +51,29 @@ pub(super) fn share_outside(steps: &[StepTime], unfused_ms: f64) -> Option<f64> 
     let sum: f64 = steps.iter().map(|step| step.ms).sum();
     (!steps.is_empty()).then(|| rounded(1.0 - sum / unfused_ms))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(us: [f64; 2]) -> Vec<StepTime> {
+        let step = |(op, us): (&str, f64)| StepTime {
+            op: op.to_owned(),
+            ms: us / 1e3,
+            low_ms: None,
+            high_ms: None,
+        };
+        ["linear", "bias"].into_iter().zip(us).map(step).collect()
+    }
+
+    #[test]
+    fn steps_below_half_of_their_least_time_are_left_out() {
+        let least = LeastTime { steps_us: vec![100.0, 10.0], unfused_us: 110.0, fused_us: 105.0 };
+        let kept = |us| !that_can_be(steps(us), Some(&least)).is_empty();
+        // One may find what the one before it left in a nearer cache.
+        assert!(kept([120.0, 10.0]) && kept([50.0, 5.0]));
+        // One in the time of the other.
+        assert!(!kept([10.0, 120.0]) && !kept([120.0, 4.9]));
+        assert_eq!(that_can_be(steps([0.1, 0.1]), None).len(), 2, "without ceilings");
+    }
+}

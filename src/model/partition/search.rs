@@ -205,7 +205,7 @@ mod tests {
             hash ^= hash >> 29;
         }
         // A fifth of the paths are not kernels, and there are many ties.
-        (hash % 5 != 0).then(|| (hash >> 32) as i32 & 63).map(|saved| 10 * (saved - 24))
+        (hash % 5 != 0).then_some(10 * (((hash >> 32) as i32 & 63) - 24))
     }
 
     /// Every way to cut: each op is joined to one of those that feed it, or to none.
