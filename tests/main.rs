@@ -14,6 +14,7 @@ mod consistent;
 mod contradictions;
 mod cost_model;
 mod coverage;
+mod edges;
 mod edits;
 mod estimates;
 mod examples;
