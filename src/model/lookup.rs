@@ -194,10 +194,10 @@ impl FusionCostModel {
     }
 }
 
-/// The indices of records in an order that their problems alone decide: sums are rounded, and an answer
-/// must not depend on the order of a file. It is by a hash, since fits that need not look at all records
-/// take every so many, which of a sorted grid could be the same sizes again and again. Several records
-/// of one problem and target, which a file cannot have, stay as they are.
+/// The indices of records in an order that their problems and targets alone decide: sums are rounded, and
+/// an answer must not depend on the order of a file. It is by a hash: a fit that looks at a part of the
+/// records steps through them evenly, which in a sorted grid could meet the same sizes again and again.
+/// Several records of one problem and target, which a file cannot have, stay as they are.
 pub(super) fn in_order(records: &[FusionRecord]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..records.len()).collect();
     indices.sort_by_cached_key(|&index| {

@@ -43,11 +43,13 @@ impl Older {
         known: FxHashMap<View, Known>,
         newer: &[FusionRecord],
     ) -> Self {
+        let newer: Vec<&FusionRecord> =
+            in_order(newer).into_iter().map(|index| &newer[index]).collect();
         let mut by_view = FxHashMap::default();
         for (view, known) in known {
             let is_of_view = |record: &&FusionRecord| View::of(record) == view && is_usable(record);
-            let newer = in_order(newer).into_iter().map(|index| &newer[index]);
-            if let Some(drift) = Drift::of(&known, &records, newer.filter(is_of_view)) {
+            let newer = newer.iter().copied().filter(is_of_view);
+            if let Some(drift) = Drift::of(&known, &records, newer) {
                 by_view.insert(view, (known, drift));
             }
         }

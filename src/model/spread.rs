@@ -55,10 +55,10 @@ pub(super) fn quantile(scores: Vec<f64>) -> Option<f64> {
 }
 
 /// The same for a value of a further group, where those of a group are alike: each group counts once,
-/// however many values it has (Lee, Barber and Willett, arXiv:2306.06342). Where there are too few groups
-/// for that, it is so much above the largest value that normal ones of four groups or more stay below.
+/// however many values it has (Lee, Barber and Willett, arXiv:2306.06342). Of too few groups for that, it
+/// is the largest value times a factor that is about what normal values of four groups and more need.
 pub(super) fn quantile_of_groups(groups: &[Vec<f64>]) -> Option<f64> {
-    /// Among so many groups one is the largest in less than 5 % of all cases.
+    /// From 19 groups on, a further one has the largest value in 5 % of all cases at most.
     const ENOUGH: usize = 19;
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let factor = if groups.len() < ENOUGH { 1.0 + 3.0 / groups.len() as f64 } else { 1.0 };

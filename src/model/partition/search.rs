@@ -8,8 +8,8 @@
 /// The longest path that is tried: no chain has more ops.
 const LONGEST: usize = crate::vocabulary::Chain::MAX_OPS;
 
-/// Sums that differ by a smaller share of all that was added are the same but for rounding: no measured time
-/// has so many digits.
+/// Sums that differ by a smaller share of all that was added are the same but for rounding: measured times
+/// have six digits.
 const ROUNDED: f64 = 1e-12;
 
 /// Which of two cuts is better.
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a path saves, in thousandths: any number, the same for the same path. In thousands, its sums are
-    /// exact, and in ones they are not.
+    /// What a path saves, in thousandths: any number, the same for the same path. Sums of these are exact;
+    /// those of the floating-point numbers that they stand for are rounded.
     fn thousandths(path: &[usize], seed: u64) -> Option<i32> {
         let mut hash = seed;
         for &op in path {
