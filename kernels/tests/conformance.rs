@@ -233,10 +233,10 @@ fn cpu_with_cold_caches_conforms_in_bf16() {
     conform_on(&HALF_CASES, &mut cpu, CacheState::Cold);
 }
 
-/// What machines without instructions for bf16 run, and a rung to hold those against.
+/// What machines without a matrix unit run, and without instructions for bf16.
 #[test]
 fn cpu_without_instructions_for_it_conforms_in_bf16() {
-    for vectors in [Vectors::Avx512, Vectors::Avx2, Vectors::Scalar] {
+    for vectors in [Vectors::Avx512Bf16, Vectors::Avx512, Vectors::Avx2, Vectors::Scalar] {
         match Cpu::with_vectors(1, vectors) {
             Some(cpu) => conform_on(&HALF_CASES, &mut cpu.unwrap(), CacheState::Warm),
             None => eprintln!("skipped: this processor has no {vectors:?}"),

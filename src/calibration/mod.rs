@@ -28,8 +28,8 @@ pub use runtime::RuntimeUsed;
 pub use verdict::Verdict;
 
 use crate::file_kind::FileKind;
-use crate::hardware::HardwareSpec;
-use crate::vocabulary::Problem;
+use crate::hardware::{HardwareSpec, PeakUnit};
+use crate::vocabulary::{DType, Problem};
 
 /// The version of the file format that this crate reads and writes.
 pub const SCHEMA_VERSION: u32 = 5;
@@ -282,6 +282,17 @@ impl Fingerprint {
     /// How much of the memory of two machines of one kind may differ: what firmware and kernels keep for
     /// themselves.
     const MOST_MEMORY_APART: f64 = 0.05;
+
+    /// Among [`Self::features`] where the matrix unit of the processor multiplies bf16 and 8-bit
+    /// integers.
+    pub const AMX: &str = "amx";
+
+    /// The unit that computes GEMMs of a dtype, whose peak rate is measured.
+    #[must_use]
+    pub fn peak_unit(&self, dtype: DType) -> PeakUnit {
+        let on_amx = dtype != DType::F32 && self.features.iter().any(|one| one == Self::AMX);
+        if self.gpu.is_some() || on_amx { PeakUnit::Matrix } else { PeakUnit::Vector }
+    }
 
     /// Whether times of one are those of the other as far as this shows: the processor and its
     /// instructions, the cores, the memory and the GPU are the same.

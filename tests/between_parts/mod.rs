@@ -5,10 +5,10 @@ mod records;
 
 use crate::on_a_gpu;
 use fusion_cost_model::calibration::{
-    Check, CheckStatus, EarlierState, HardwareCalibration, NoiseFloor, RunEnd, Skipped,
+    Check, CheckStatus, EarlierState, Fingerprint, HardwareCalibration, NoiseFloor, RunEnd, Skipped,
 };
 use fusion_cost_model::hardware::PeakUnit;
-use fusion_cost_model::{Backend, Implementation};
+use fusion_cost_model::{Backend, DType, Implementation};
 
 use crate::changed::{Change, grown, read};
 
@@ -278,6 +278,17 @@ fn hardware_without_a_data_sheet_is_what_was_observed() {
             }),
         ],
     );
+}
+
+#[test]
+fn a_peak_is_of_the_unit_that_multiplies_its_dtype() {
+    let mut seen = example().fingerprint;
+    assert_eq!(seen.peak_unit(DType::Bf16), PeakUnit::Vector);
+    seen.features.push(Fingerprint::AMX.to_owned());
+    assert_eq!(seen.peak_unit(DType::F32), PeakUnit::Vector);
+    for dtype in [DType::Bf16, DType::I8] {
+        assert_eq!(seen.peak_unit(dtype), PeakUnit::Matrix);
+    }
 }
 
 #[test]

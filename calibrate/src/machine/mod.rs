@@ -13,7 +13,7 @@ use cli_support::say;
 use fusion_cost_model::calibration::{Fingerprint, MeasuredCeilings, ObservedGpu};
 use fusion_cost_model::hardware::{
     Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareSpec, Memory, OBSERVED, Peak,
-    PeakUnit, Processor,
+    Processor,
 };
 
 use fusion_cost_model::{CacheState, Clock, FileKind};
@@ -161,7 +161,7 @@ impl Machine {
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
                     gflops: ceilings.ceilings.peak_gflops,
-                    unit: PeakUnit::Vector,
+                    unit: self.fingerprint.peak_unit(ceilings.dtype),
                     how: format!("no data sheet; measured on {} threads", ceilings.threads),
                     source: OBSERVED.to_owned(),
                 })
@@ -213,7 +213,7 @@ impl Machine {
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
                     gflops: ceilings.ceilings.peak_gflops,
-                    unit: PeakUnit::Matrix,
+                    unit: self.fingerprint.peak_unit(ceilings.dtype),
                     how: "no data sheet; measured with a GEMM".to_owned(),
                     source: OBSERVED.to_owned(),
                 })

@@ -13,7 +13,7 @@ use super::nontemporal::Thresholds;
 use super::pool::Pool;
 use super::prepared::PreparedCpu;
 use super::strip::Cut;
-use super::{caches, ceilings, fours, gemm, numeric, pairs};
+use super::{amx, caches, ceilings, fours, gemm, numeric, pairs};
 use crate::backend::{
     Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
     Variant,
@@ -26,7 +26,9 @@ use crate::inputs::Inputs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Vectors {
-    /// AVX-512 on x86-64 without its instructions for bf16.
+    /// AVX-512 on x86-64 with its instructions for bf16, and without the matrix unit (AMX).
+    Avx512Bf16,
+    /// The same without its instructions for bf16.
     Avx512,
     /// AVX2 and FMA on x86-64.
     Avx2,
@@ -39,11 +41,13 @@ impl Vectors {
     fn arch(self) -> Option<Arch> {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bf16 => Self::Avx512.arch().filter(|&arch| pairs::supported(arch)),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => pulp::x86::V4::try_new().map(Arch::V4),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => pulp::x86::V3::try_new().map(Arch::V3),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512 | Self::Avx2 => None,
+            Self::Avx512Bf16 | Self::Avx512 | Self::Avx2 => None,
             Self::Scalar => Some(Arch::Scalar),
         }
     }
@@ -54,6 +58,15 @@ impl Vectors {
         let narrower = [Self::Avx512, Self::Avx2, Self::Scalar].into_iter().filter_map(Self::arch);
         std::iter::once(Arch::new()).chain(narrower)
     }
+}
+
+/// What multiplies numbers that are narrower than f32, where vectors of AVX-512 may be used.
+#[derive(Debug, Clone, Copy)]
+struct Products {
+    /// bf16 by pairs.
+    in_pairs: bool,
+    /// bf16 and bytes by the matrix unit.
+    on_amx: bool,
 }
 
 /// The CPU with a pool of threads.
@@ -76,7 +89,8 @@ impl Cpu {
     /// [`BackendError::Threads`] when the system gives no more threads.
     pub fn new(threads: usize) -> Result<Self, BackendError> {
         let arch = Arch::new();
-        Self::on(threads, arch, pairs::supported(arch))
+        let (in_pairs, on_amx) = (pairs::supported(arch), amx::supported(arch));
+        Self::on(threads, arch, Products { in_pairs, on_amx })
     }
 
     /// The same with each thread bound to a processor of its own, so that none moves during a
@@ -102,11 +116,11 @@ impl Cpu {
     ///
     /// As for [`Self::new`].
     pub fn with_vectors(threads: usize, vectors: Vectors) -> Option<Result<Self, BackendError>> {
-        Some(Self::on(threads, vectors.arch()?, false))
+        let products = Products { in_pairs: vectors == Vectors::Avx512Bf16, on_amx: false };
+        Some(Self::on(threads, vectors.arch()?, products))
     }
 
-    /// `in_pairs` where GEMMs in bf16 multiply pairs.
-    fn on(threads: usize, arch: Arch, in_pairs: bool) -> Result<Self, BackendError> {
+    fn on(threads: usize, arch: Arch, products: Products) -> Result<Self, BackendError> {
         numeric::flush_denormals();
         numeric::keep_freed_memory();
         gemm::configure();
@@ -117,12 +131,13 @@ impl Cpu {
         let cache_bytes = caches::last_level_bytes(threads);
         let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
         let first_level_bytes = caches::first_level_bytes();
-        let together = if in_pairs { pairs::TOGETHER } else { 1 };
+        let Products { in_pairs, on_amx } = products;
+        let pairs = if in_pairs || on_amx { pairs::TOGETHER } else { 1 };
         let fours = if fours::supported(arch) { fours::TOGETHER } else { 1 };
         let cuts = Cuts {
             f32: Cut::new::<f32>(arch, first_level_bytes, 1),
-            bf16: Cut::new::<bf16>(arch, first_level_bytes, together),
-            bytes: Cut::new::<u8>(arch, first_level_bytes, fours),
+            bf16: Cut { on_amx, ..Cut::new::<bf16>(arch, first_level_bytes, pairs) },
+            bytes: Cut { on_amx, ..Cut::new::<u8>(arch, first_level_bytes, fours) },
         };
         let block_bytes = caches::block_bytes();
         let first_level_bytes = caches::first_level_bytes();
@@ -158,6 +173,13 @@ impl Cpu {
             CacheState::Cold => cold::sets(problem, self.cache_bytes)?,
         };
         Ok((plan, sets))
+    }
+
+    /// Whether kernels multiply bf16 and 8-bit integers on the matrix unit of this processor (AMX), which
+    /// the system must grant to the process.
+    #[must_use]
+    pub fn has_matrix_unit() -> bool {
+        amx::supported(Arch::new())
     }
 
     /// The threads that kernels run on.
@@ -224,6 +246,8 @@ impl Backend for Cpu {
     ) -> Result<Option<Ceilings>, BackendError> {
         let arithmetic = match dtype {
             DType::F32 => Arithmetic::MultiplyAdds,
+            DType::Bf16 if self.machine.cuts.bf16.on_amx => Arithmetic::PairsOnAmx,
+            DType::I8 if self.machine.cuts.bytes.on_amx => Arithmetic::FoursOnAmx,
             DType::Bf16 if self.machine.cuts.bf16.together > 1 => Arithmetic::Pairs,
             DType::I8 if self.machine.cuts.bytes.together > 1 => Arithmetic::Fours,
             // Numbers are widened and multiplied as f32.

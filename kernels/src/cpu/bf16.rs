@@ -8,6 +8,7 @@ use fusion_cost_model::DType;
 use half::bf16;
 use pulp::{Arch, Simd};
 
+use super::amx;
 use super::element::{Element, Left, Stored, load_each};
 use super::lanes::{LaneMask, shift_right};
 #[cfg(all(target_arch = "aarch64", not(miri)))]
@@ -163,7 +164,9 @@ impl Left for bf16 {
         // SAFETY: the caller's guarantee; panels are cut for pairs only where the processor multiplies
         // them.
         unsafe {
-            if cut.together == pairs::TOGETHER {
+            if cut.on_amx {
+                amx::compute(&strip);
+            } else if cut.together == pairs::TOGETHER {
                 pairs::compute(&strip);
             } else {
                 strip.compute(arch);

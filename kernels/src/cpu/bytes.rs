@@ -7,6 +7,7 @@
 use fusion_cost_model::DType;
 use pulp::{Arch, Simd};
 
+use super::amx;
 use super::element::{Element, Left, Stored, load_each};
 use super::fours;
 use super::lanes::LaneMask;
@@ -94,7 +95,10 @@ impl Left for u8 {
         // SAFETY: the caller's guarantee; panels are cut for fours only where the processor multiplies
         // them.
         unsafe {
-            if cut.together == fours::TOGETHER {
+            if cut.on_amx {
+                assert!(strip.k <= fours::MOST_TERMS);
+                amx::compute(&strip);
+            } else if cut.together == fours::TOGETHER {
                 fours::compute(&strip, arch);
             } else {
                 strip.compute(arch);

@@ -4,13 +4,14 @@
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that may
 //! follow it, so that the unfused and the fused variant run the same code. Below them are `element`
 //! (how numbers are stored; `bf16`, `bytes`), `strip` (the micro-kernel of GEMMs), `pairs` and
-//! `fours` (those for bf16 and for 8-bit integers), `panels` and `transpose` (packed weights and
-//! keys), `gemm` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and the
-//! `pool`.
+//! `fours` (those for bf16 and for 8-bit integers), `amx` (that for both on a matrix unit), `panels`
+//! and `transpose` (packed weights and keys), `gemm` (the `gemm` crate), `tail` (pointwise ops on vector
+//! registers), `row_ops`, and the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
 //! layers of a model one after the other.
 
+mod amx;
 mod approximation;
 mod arena;
 mod attention;

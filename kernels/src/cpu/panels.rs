@@ -102,7 +102,8 @@ mod tests {
         for ((k, run, n, width, lanes), together) in
             sizes.into_iter().flat_map(|sizes| [1, 2, 4].map(|together| (sizes, together)))
         {
-            let panels = Panels { k, n, run, cut: Cut { width, lanes, depth: 32, together } };
+            let panels =
+                Panels { k, n, run, cut: Cut { width, lanes, depth: 32, together, on_amx: false } };
             let weights: Vec<f32> = (1..=k * n).map(|one| one as f32).collect();
             let mut packed = vec![-1.0_f32; panels.numbers()];
             // In parts that begin and end anywhere.

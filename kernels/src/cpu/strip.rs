@@ -35,6 +35,8 @@ pub(crate) struct Cut {
     /// Rows whose numbers of a column lie together in a packed panel: more than one for instructions
     /// that multiply pairs.
     pub(crate) together: usize,
+    /// Whether the matrix unit multiplies them (`amx`).
+    pub(crate) on_amx: bool,
 }
 
 impl Cut {
@@ -43,20 +45,22 @@ impl Cut {
     pub(crate) fn new<E: Element>(arch: Arch, first_level_bytes: usize, together: usize) -> Self {
         let [width, lanes] = arch.dispatch(Width);
         let depth = first_level_bytes * 2 / 3 / (width * size_of::<E>());
-        Self { width, lanes, depth: depth.max(32) / together * together, together }
+        Self { width, lanes, depth: depth.max(32) / together * together, together, on_amx: false }
     }
 
     /// The same where each row of a panel lies by itself.
     pub(crate) const fn one_by_one(self) -> Self {
-        Self { together: 1, ..self }
+        Self { together: 1, on_amx: false, ..self }
     }
 
     /// What panels are packed into, for the name of a kernel.
     pub(crate) const fn name(&self) -> &'static str {
-        match self.together {
-            1 => "panels",
-            2 => "panels of pairs",
-            _ => "panels of fours",
+        match (self.together, self.on_amx) {
+            (1, _) => "panels",
+            (2, false) => "panels of pairs",
+            (2, true) => "panels of pairs on AMX",
+            (_, false) => "panels of fours",
+            (_, true) => "panels of fours on AMX",
         }
     }
 

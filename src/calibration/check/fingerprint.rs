@@ -252,12 +252,12 @@ fn check_rates_of_one_run(calibration: &HardwareCalibration) -> Checked {
     let clock = if is_gpu { Clock::Device } else { Clock::Host };
     let has_peak =
         |one: &&MeasuredCeilings| (one.clock, one.cache_state) == (clock, CacheState::Warm);
-    let unit = if is_gpu { PeakUnit::Matrix } else { PeakUnit::Vector };
     let measured: Vec<&MeasuredCeilings> = ceilings.iter().filter(has_peak).collect();
     for (index, peak) in peaks.iter().enumerate() {
         let place = |key| Place::of_nth("peak", index, key);
+        let unit = fingerprint.peak_unit(peak.dtype);
         if peak.unit != unit {
-            let unit = if is_gpu { "matrix" } else { "vector" };
+            let unit = if unit == PeakUnit::Matrix { "matrix" } else { "vector" };
             return fail(place("unit"), format!("what is measured is that of {unit} units"));
         }
         let is_it = |one: &&MeasuredCeilings| {

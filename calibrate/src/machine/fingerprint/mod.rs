@@ -8,7 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod pages;
 pub(crate) mod processor;
 
-use fused_kernels::cpu::observed_caches;
+use fused_kernels::cpu::{Cpu, observed_caches};
 use fusion_cost_model::calibration::Fingerprint;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
@@ -93,7 +93,8 @@ fn features() -> Vec<String> {
             "avx512bw",
             "avx512bf16"
         );
-        detected.iter().filter(|(_, there)| *there).map(|(name, _)| (*name).to_owned()).collect()
+        let there = detected.iter().filter(|(_, there)| *there).map(|(name, _)| *name);
+        there.chain(Cpu::has_matrix_unit().then_some(Fingerprint::AMX)).map(str::to_owned).collect()
     }
     #[cfg(target_arch = "aarch64")]
     {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use half::bf16;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::super::fours;
 use super::super::pool::Pool;
+use super::super::{amx, fours};
 use super::Effort;
 
 const EFFORT: Effort = Effort {
@@ -69,6 +70,10 @@ pub(crate) enum Arithmetic {
     Pairs,
     /// Fours of 8-bit integers, where [they are supported](crate::cpu::fours::supported).
     Fours,
+    /// Pairs of bf16 on the matrix unit, where [it is supported](crate::cpu::amx::supported).
+    PairsOnAmx,
+    /// Fours of 8-bit integers on it.
+    FoursOnAmx,
 }
 
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of some
@@ -92,6 +97,10 @@ pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
         }
         Arithmetic::Pairs => gflops(pool, &pairs::<12>).max(gflops(pool, &pairs::<24>)),
         Arithmetic::Fours => gflops(pool, &|| fours::operations(arch)),
+        // SAFETY: who asks for these has the unit.
+        Arithmetic::PairsOnAmx => gflops(pool, &|| unsafe { amx::operations::<bf16>() }),
+        // SAFETY: as above.
+        Arithmetic::FoursOnAmx => gflops(pool, &|| unsafe { amx::operations::<u8>() }),
     }
 }
 

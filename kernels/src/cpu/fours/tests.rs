@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cpu::amx;
 use crate::cpu::epilogue::Epilogue;
 use crate::cpu::panels::Panels;
 use crate::cpu::strip::{Cut, Factors, Source};
@@ -23,6 +24,9 @@ fn kernels() -> Vec<Kernel> {
     }
     if is_x86_feature_detected!("avx512vnni") {
         kernels.push(("dot_512", x86::dot_512::compute, [16, 64]));
+    }
+    if amx::supported(Arch::new()) {
+        kernels.push(("amx", amx::compute, [16, 64]));
     }
     kernels
 }
@@ -59,7 +63,7 @@ impl Case {
     fn check(&self) {
         for (name, compute, [lanes, width]) in kernels() {
             let k = self.runs * self.run;
-            let cut = Cut { width, lanes, depth: self.depth, together: TOGETHER };
+            let cut = Cut { width, lanes, depth: self.depth, together: TOGETHER, on_amx: false };
             let panels = Panels { k, n: self.n, run: k, cut };
             let weights: Vec<f32> = self.weights.iter().map(|&weight| f32::from(weight)).collect();
             let mut packed = vec![0_i8; panels.numbers()];

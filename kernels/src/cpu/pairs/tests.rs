@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cpu::amx;
 use crate::cpu::conforms::{conforms, cpus};
 use crate::cpu::element::Left;
 use crate::cpu::epilogue::Epilogue;
@@ -21,13 +22,16 @@ struct Sizes {
     depth: usize,
 }
 
-/// `x` times `w`, by pairs or one by one. What lies behind each run of `x` is NaN.
-fn product(x: &[bf16], w: &[f32], sizes: Sizes, together: usize) -> Vec<f32> {
+/// A way to multiply bf16: how many numbers together, and whether on the matrix unit.
+type Way = (usize, bool);
+
+/// `x` times `w`, in one of the ways. What lies behind each run of `x` is NaN.
+fn product(x: &[bf16], w: &[f32], sizes: Sizes, (together, on_amx): Way) -> Vec<f32> {
     let arch = Arch::new();
     let Sizes { runs, run, n, depth } = sizes;
     let k = runs * run;
     let rows = x.len() / k;
-    let cut = Cut { depth, ..Cut::new::<bf16>(arch, 32 << 10, together) };
+    let cut = Cut { depth, on_amx, ..Cut::new::<bf16>(arch, 32 << 10, together) };
     let panels = Panels { k, n, run, cut };
     let mut packed = vec![bf16::NAN; panels.numbers()];
     panels.pack(w, 0, &mut packed);
@@ -60,9 +64,12 @@ fn product(x: &[bf16], w: &[f32], sizes: Sizes, together: usize) -> Vec<f32> {
     output
 }
 
-/// By pairs, where the processor has them, and one by one.
-fn ways() -> impl Iterator<Item = usize> {
-    [1].into_iter().chain(supported(Arch::new()).then_some(TOGETHER))
+/// One by one, by pairs, and on the matrix unit, where the processor has them.
+fn ways() -> impl Iterator<Item = Way> {
+    let arch = Arch::new();
+    let pairs = supported(arch).then_some((TOGETHER, false));
+    let on_amx = amx::supported(arch).then_some((TOGETHER, true));
+    [(1, false)].into_iter().chain(pairs).chain(on_amx)
 }
 
 /// Numbers of very different magnitudes, whose products neither overflow nor are denormal.
@@ -94,9 +101,11 @@ proptest! {
         let Sizes { runs, run, n, depth } = sizes;
         let k = runs * run;
         let wide: Vec<f32> = w.iter().map(|w| w.to_f32()).collect();
-        for together in ways() {
-            let output = product(&x, &wide, sizes, together);
-            let joined = k.div_ceil(depth) + 4;
+        for way in ways() {
+            let output = product(&x, &wide, sizes, way);
+            // The unit adds up sixteen groups by themselves, of one number each at worst.
+            let steps = if way.1 { 2 * k.div_ceil(16) } else { 0 };
+            let joined = k.div_ceil(depth) + steps + 4;
             for (place, &sum) in output.iter().enumerate() {
                 let (row, col) = (place / n, place % n);
                 let terms = (0..k).map(|at| x[row * k + at].to_f64() * w[at * n + col].to_f64());
@@ -108,7 +117,7 @@ proptest! {
                 let bound = (k + joined) as f64 * UNIT * magnitude;
                 prop_assert!(
                     (f64::from(sum) - exact).abs() <= bound,
-                    "{sizes:?}, {together} together, {place}: {sum:e} is off {exact:e}"
+                    "{sizes:?}, {way:?}, {place}: {sum:e} is off {exact:e}"
                 );
             }
         }
@@ -117,7 +126,7 @@ proptest! {
 
 #[test]
 fn infinities_and_nan_reach_only_their_row() {
-    for together in ways() {
+    for way in ways() {
         for [runs, run, n] in
             [[1, 1, 1], [1, 5, 7], [3, 2, 17], [1, 33, 65], [7, 21, 64], [3, 1, 9]]
         {
@@ -128,12 +137,12 @@ fn infinities_and_nan_reach_only_their_row() {
             // The number behind the last one of an odd row.
             x[3 * k] = bf16::NEG_INFINITY;
             let sizes = Sizes { runs, run, n, depth: 32 };
-            let output = product(&x, &vec![1.0; k * n], sizes, together);
+            let output = product(&x, &vec![1.0; k * n], sizes, way);
             let rows: Vec<&[f32]> = output.chunks(n).collect();
-            assert!(rows[0].iter().all(|&y| y == k as f32), "{together}, {k}: {output:?}");
-            assert!(rows[1].iter().all(|y| y.is_nan()), "{together}, {k}: {output:?}");
-            assert!(rows[2].iter().all(|&y| y == f32::INFINITY), "{together}, {k}: {output:?}");
-            assert!(rows[3].iter().all(|&y| y == f32::NEG_INFINITY), "{together}: {output:?}");
+            assert!(rows[0].iter().all(|&y| y == k as f32), "{way:?}, {k}: {output:?}");
+            assert!(rows[1].iter().all(|y| y.is_nan()), "{way:?}, {k}: {output:?}");
+            assert!(rows[2].iter().all(|&y| y == f32::INFINITY), "{way:?}, {k}: {output:?}");
+            assert!(rows[3].iter().all(|&y| y == f32::NEG_INFINITY), "{way:?}: {output:?}");
         }
     }
 }
@@ -148,11 +157,11 @@ fn denormals_are_zero() {
         let small = bf16::from_bits(0x0040);
         let least = bf16::MIN_POSITIVE;
         assert!(small.to_f32() > 0.0 && small < least);
-        for together in ways() {
+        for way in ways() {
             for (x, w, expected) in [(small, 1e30, 0.0), (least, 0.5, 0.0), (least, 1.0, 1.0)] {
                 let sizes = Sizes { runs: 1, run: 3, n: 1, depth: 32 };
-                let output = product(&[x; 3], &[w; 3], sizes, together);
-                assert_eq!(output, [3.0 * expected * least.to_f32()], "{together}: {x:e}, {w}");
+                let output = product(&[x; 3], &[w; 3], sizes, way);
+                assert_eq!(output, [3.0 * expected * least.to_f32()], "{way:?}: {x:e}, {w}");
             }
         }
     })
