@@ -70,7 +70,10 @@ impl<E: Uniform> Kernel for RowsKernel<E> {
             (0, _) if self.stream => format!("{chain}: {}", nontemporal::NAME),
             (0, 1) => format!("{chain}: one pass"),
             (0, _) => format!("{chain}: row by row in cache"),
-            _ => format!("{chain}: blocks of {} rows in cache", self.block_rows),
+            _ => {
+                let unit = self.layers.first().map_or("", |layer| layer.panels.cut.unit());
+                format!("{chain}: blocks of {} rows in cache{unit}", self.block_rows)
+            }
         }
     }
 

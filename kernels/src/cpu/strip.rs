@@ -64,6 +64,11 @@ impl Cut {
         }
     }
 
+    /// Where their rows are multiplied, for the name of a kernel that does not name its panels.
+    pub(crate) const fn unit(&self) -> &'static str {
+        if self.on_amx { " on AMX" } else { "" }
+    }
+
     /// How many of `n` columns the panel that begins at column `col` has.
     pub(crate) fn cols(&self, n: usize, col: usize) -> usize {
         self.width.min(n - col)

@@ -169,7 +169,8 @@ impl<E: Uniform> Kernel for AttentionKernel<E> {
         let how = match parts.len() {
             1 if !Self::WIDENS => "gemm per head".to_owned(),
             _ if self.multiplies_pairs() => {
-                format!("panels of {} queries in cache, in pairs", self.block)
+                let unit = self.cut_of_stored.unit();
+                format!("panels of {} queries in cache, in pairs{unit}", self.block)
             }
             _ => format!("panels of {} queries in cache", self.block),
         };
