@@ -172,7 +172,11 @@ impl<E: Uniform> Kernel for AttentionKernel<E> {
                 let unit = self.cut_of_stored.unit();
                 format!("panels of {} queries in cache, in pairs{unit}", self.block)
             }
-            _ => format!("panels of {} queries in cache", self.block),
+            _ => {
+                let on_amx = self.projection.as_ref().is_some_and(|layer| layer.panels.cut.on_amx);
+                let projected = if on_amx { ", projected on AMX" } else { "" };
+                format!("panels of {} queries in cache{projected}", self.block)
+            }
         };
         format!("{}: {how}", parts.join("+"))
     }
