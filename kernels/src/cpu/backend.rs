@@ -177,6 +177,9 @@ impl Cpu {
 
     /// Whether kernels multiply bf16 and 8-bit integers on the matrix unit of this processor (AMX), which
     /// the system must grant to the process.
+    ///
+    /// The first call in a process asks for that, as [`Self::new`] does. Linux refuses it where a
+    /// thread has a small stack for signals (`sigaltstack`), and refuses such stacks (8 KiB) afterwards.
     #[must_use]
     pub fn has_matrix_unit() -> bool {
         amx::supported(Arch::new())

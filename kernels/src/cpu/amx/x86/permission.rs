@@ -1,7 +1,8 @@
 //! Whether this process may use the tiles.
 //!
 //! Their state is large, so that Linux saves it only for processes that ask (since 5.16). What a process
-//! is granted holds for all its threads.
+//! is granted holds for all its threads. Where one of them has a stack for signals that is too small for
+//! the larger state, Linux refuses; and once it has granted, it refuses such stacks (of 8 KiB, say).
 
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::LazyLock;

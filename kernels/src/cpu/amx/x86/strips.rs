@@ -50,6 +50,8 @@ pub(super) unsafe fn compute<U: Unit, E: Dot>(strip: &Strip<E>) {
                         }
                         None => {
                             let tile = room.wrapping_add(at);
+                            // By convention, what it calls may set the tiles anew.
+                            shapes = None;
                             // SAFETY: the caller's guarantee; there is room for each step.
                             unsafe {
                                 groups.gather(&strip.source, rows.clone(), step, tile.cast());

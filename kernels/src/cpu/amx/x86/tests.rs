@@ -17,7 +17,8 @@ use crate::cpu::{fours, pairs};
 
 type Bytes = [[u8; ROW_BYTES]; ROWS];
 
-/// The unit as its manual describes it. What lies behind the size of a tile is zero.
+/// The unit as its manual describes it, for sums that are exact in any order. What lies behind the size
+/// of a tile is zero.
 struct Model;
 
 thread_local! {
@@ -50,9 +51,14 @@ fn dot<E: Element>(sum: [u8; 4], left: [u8; 4], right: [u8; 4]) -> [u8; 4] {
 
 impl Unit for Model {
     unsafe fn set(shapes: &Shapes) {
-        let sizes = shapes.sizes();
-        // Others are an exception.
-        assert!(sizes.iter().all(|[rows, bytes]| (*rows > 0) == (*bytes > 0)), "{sizes:?}");
+        let (head, sizes) = (shapes.head(), shapes.sizes());
+        // Others are an exception, or begin in the middle of a tile.
+        let is_valid = |[rows, bytes]: [usize; 2]| {
+            (rows > 0) == (bytes > 0) && rows <= ROWS && bytes <= ROW_BYTES
+        };
+        assert!(head[0] == 1 && head[1..].iter().all(|byte| *byte == 0), "{head:?}");
+        assert!(sizes.iter().all(|size| is_valid(*size)), "{sizes:?}");
+        assert!(sizes[TILES..].iter().all(|size| *size == [0, 0]), "{sizes:?}");
         SIZES.set(Some(std::array::from_fn(|tile| sizes[tile])));
         ROWS_OF.set([[[0; ROW_BYTES]; ROWS]; TILES]);
     }
@@ -90,6 +96,8 @@ impl Unit for Model {
     unsafe fn add_products<E: Dot, const SUMS: usize, const LEFT: usize, const RIGHT: usize>() {
         let ([m, k_bytes], [k, n_bytes]) = (size(LEFT), size(RIGHT));
         assert_eq!((size(SUMS), k * GROUP_BYTES), ([m, n_bytes], k_bytes));
+        assert!(n_bytes.is_multiple_of(GROUP_BYTES));
+        assert!(SUMS != LEFT && SUMS != RIGHT && LEFT != RIGHT);
         ROWS_OF.with_borrow_mut(|tiles| {
             for row in 0..m {
                 for col in 0..n_bytes / GROUP_BYTES {
@@ -119,12 +127,20 @@ struct Sizes {
 
 /// What every unit computes, and the exact sums.
 fn check<E: Dot>(sizes: Sizes, number: impl Fn(usize) -> f32, weight: impl Fn(usize) -> f32) {
+    let foreign = if size_of::<E>() == 1 { 255.0 } else { f32::NAN };
     let Sizes { rows, line, runs, run, n, depth } = sizes;
     let k = runs * run;
     let stride = run + 1;
     let (line_stride, run_stride) = (line.min(rows) * stride + 5, run + 3);
     let count = rows.div_ceil(line) * line_stride + runs * run_stride + run;
-    let numbers: Vec<E> = (0..count).map(|at| E::narrow(number(at))).collect();
+    let place = |row: usize, term: usize| {
+        row / line * line_stride + row % line * stride + term / run * run_stride + term % run
+    };
+    // What is not a number of any row is as far from one as can be.
+    let mut numbers = vec![E::narrow(foreign); count];
+    for (row, term) in (0..rows).flat_map(|row| (0..k).map(move |term| (row, term))) {
+        numbers[place(row, term)] = E::narrow(number(place(row, term)));
+    }
     let weights: Vec<f32> = (0..k * n).map(weight).collect();
     let cut = Cut { width: 64, lanes: 16, depth, together: E::TOGETHER, on_amx: true };
     let panels = Panels { k, n, run, cut };
@@ -171,9 +187,8 @@ fn check<E: Dot>(sizes: Sizes, number: impl Fn(usize) -> f32, weight: impl Fn(us
                     assert!(sum.is_nan(), "{sizes:?}: it writes behind the last column");
                     continue;
                 }
-                let first = row / line * line_stride + row % line * stride;
                 let terms = (0..k).map(|term| {
-                    let number = numbers[first + term / run * run_stride + term % run].widen();
+                    let number = numbers[place(row, term)].widen();
                     f64::from(number) * f64::from(weights[term * n + col])
                 });
                 let expected = terms.sum::<f64>() as f32 * factors[row];

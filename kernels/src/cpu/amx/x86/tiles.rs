@@ -71,6 +71,15 @@ impl Shapes {
         shapes
     }
 
+    /// What stands before the sizes.
+    #[cfg(test)]
+    pub(super) fn head(&self) -> [u8; 16] {
+        let mut head = [0; 16];
+        (head[0], head[1]) = (self.palette, self.start_row);
+        head[2..].copy_from_slice(&self.reserved);
+        head
+    }
+
     /// Rows of each tile, and bytes of a row.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [[usize; 2]; 16] {
