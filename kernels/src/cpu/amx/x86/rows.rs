@@ -16,7 +16,7 @@ pub(super) struct RowsOfTiles {
 }
 
 impl RowsOfTiles {
-    /// Of so many rows, which begin with a line.
+    /// Cuts these rows; the first one begins a line.
     pub(super) fn new(rows: usize, line: usize) -> Self {
         Self { rows, line, of_line: 0..rows.min(line), tile: 0 }
     }

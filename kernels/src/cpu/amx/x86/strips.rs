@@ -41,6 +41,9 @@ pub(super) unsafe fn compute<U: Unit, E: Dot>(strip: &Strip<E>) {
             let rows = [upper, tiles.next().unwrap_or_default()];
             let mut lefts = [[(std::ptr::null(), 0); MOST_STEPS]; 2];
             for ((rows, lefts), room) in rows.iter().zip(&mut lefts).zip(&mut gathered) {
+                if rows.is_empty() {
+                    continue;
+                }
                 let room = room.as_mut_ptr().cast::<Tile>();
                 for (at, step) in steps.clone().enumerate() {
                     lefts[at] = match groups.in_place::<E>(step) {
@@ -98,7 +101,7 @@ impl Last {
     }
 }
 
-/// Some steps of the rows of two tiles, the second of which may have none.
+/// Some steps of the rows of two tiles. The second tile may have no rows.
 struct Block<'a, E: Dot> {
     strip: &'a Strip<E>,
     last: &'a Last,

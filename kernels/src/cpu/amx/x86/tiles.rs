@@ -48,7 +48,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// For two tiles of so many rows and two of so many columns, with whole groups between them.
+    /// For two tiles of rows and two of columns, with whole groups between them.
     pub(super) fn new(rows: [usize; 2], cols: [usize; 2]) -> Self {
         let mut shapes =
             Self { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
