@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "conformance/halves.rs"]
+mod halves;
 #[path = "conformance/integers.rs"]
 mod integers;
 mod problems;
@@ -19,10 +21,6 @@ fn problems() -> Vec<Problem> {
 
 /// All problems in f32, each with its inputs.
 static QUESTIONS: LazyLock<Vec<(Problem, Inputs)>> = LazyLock::new(|| questions(problems()));
-
-/// All problems in bf16.
-static HALF_QUESTIONS: LazyLock<Vec<(Problem, Inputs)>> =
-    LazyLock::new(|| questions(problems::problems(DType::Bf16)));
 
 fn questions(problems: Vec<Problem>) -> Vec<(Problem, Inputs)> {
     let question = |problem: Problem| {
@@ -42,9 +40,6 @@ struct Case {
 /// All of [`QUESTIONS`]. The references take longer than the kernels: they are computed once for all
 /// tests.
 static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| cases(&QUESTIONS));
-
-/// All of [`HALF_QUESTIONS`].
-static HALF_CASES: LazyLock<Vec<Case>> = LazyLock::new(|| cases(&HALF_QUESTIONS));
 
 fn cases(questions: &'static [(Problem, Inputs)]) -> Vec<Case> {
     let case = |(problem, inputs): &'static (Problem, Inputs)| {
@@ -94,6 +89,9 @@ fn conform_on(cases: &[Case], backend: &mut dyn Backend, cache: CacheState) {
     }
     assert_eq!(checked, cases.len() * 8);
 }
+
+/// What a kernel can get wrong, as the inputs that it would then compute with.
+type Mutation = fn(&mut Inputs);
 
 /// Problems with several tiles of rows for each thread, the last one incomplete: at these sizes a
 /// run computes the reference of some rows only.
@@ -217,110 +215,6 @@ fn cpu_with_narrower_vectors_conforms() {
 }
 
 #[test]
-fn cpu_with_one_thread_conforms_in_bf16() {
-    conform_on(&HALF_CASES, &mut Cpu::new(1).unwrap(), CacheState::Warm);
-}
-
-#[test]
-fn cpu_with_five_threads_conforms_in_bf16() {
-    conform_on(&HALF_CASES, &mut Cpu::new(5).unwrap(), CacheState::Warm);
-}
-
-/// Also with results that are written around the caches.
-#[test]
-fn cpu_with_cold_caches_conforms_in_bf16() {
-    let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(2048);
-    conform_on(&HALF_CASES, &mut cpu, CacheState::Cold);
-}
-
-/// What machines without a matrix unit run, and without instructions for bf16.
-#[test]
-fn cpu_without_instructions_for_it_conforms_in_bf16() {
-    for vectors in [Vectors::Avx512Bf16, Vectors::Avx512, Vectors::Avx2, Vectors::Scalar] {
-        match Cpu::with_vectors(1, vectors) {
-            Some(cpu) => conform_on(&HALF_CASES, &mut cpu.unwrap(), CacheState::Warm),
-            None => eprintln!("skipped: this processor has no {vectors:?}"),
-        }
-    }
-}
-
-/// What a kernel for pairs of bf16 can get wrong, as the inputs that it would then compute with.
-type Mutation = fn(&mut Inputs);
-
-const MUTATIONS: [(&str, Mutation); 6] = [
-    ("the numbers of each pair change places", |inputs| {
-        inputs.tensors[0].chunks_exact_mut(33).for_each(|row| {
-            row.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
-        });
-    }),
-    ("the last number of an odd row is left out", |inputs| {
-        inputs.tensors[0].chunks_exact_mut(33).for_each(|row| row[32] = 0.0);
-    }),
-    ("the number behind an odd row is taken too", |inputs| {
-        let next: Vec<f32> = inputs.tensors[0].iter().skip(33).step_by(33).copied().collect();
-        let rows = inputs.tensors[0].chunks_exact_mut(33).zip(next);
-        rows.for_each(|(row, next)| row[32] += next);
-    }),
-    ("the second number of each pair is left out", |inputs| {
-        inputs.tensors[0].chunks_exact_mut(33).for_each(|row| {
-            row.iter_mut().skip(1).step_by(2).for_each(|x| *x = 0.0);
-        });
-    }),
-    ("a column of the weights is that of the next vector", |inputs| {
-        inputs.tensors[1].chunks_exact_mut(21).for_each(|row| row[0] = row[16]);
-    }),
-    ("the bias is left out", |inputs| inputs.tensors[2].fill(0.0)),
-];
-
-#[test]
-fn what_a_kernel_for_bf16_can_get_wrong_is_seen() {
-    let problem: Problem = "linear_bias/bf16/m7.k33.n21".parse().unwrap();
-    let inputs = Inputs::random(&problem, 42);
-    let expected = Expected::compute(&problem, &inputs, u64::MAX);
-    let mut cpu = Cpu::new(1).unwrap();
-    let mut errors = |inputs: &Inputs| {
-        let mut prepared = cpu.prepare(&problem, inputs, CacheState::Warm.into()).unwrap().unwrap();
-        Variant::ALL.map(|variant| {
-            prepared.run(variant, 1).unwrap();
-            expected.error(&prepared.output().unwrap())
-        })
-    };
-    assert!(errors(&inputs).iter().all(|error| *error <= expected.tolerance()));
-    for (name, mutation) in MUTATIONS {
-        let mut wrong = inputs.clone();
-        mutation(&mut wrong);
-        assert!(errors(&wrong).iter().all(|error| *error > expected.tolerance()), "{name}");
-    }
-}
-
-/// The unfused variant rounds what each kernel leaves, the fused one only its result.
-#[test]
-fn results_in_bf16_are_rounded_once_in_the_fused_variant() {
-    let problem: Problem = "scale+scale+scale+scale/bf16/m64.n33".parse().unwrap();
-    let mut inputs = Inputs::random(&problem, 42);
-    for scale in &mut inputs.tensors[1..] {
-        // 1 + 2^-7, the number after one.
-        scale.fill(1.007_812_5);
-    }
-    let mut cpu = Cpu::new(1).unwrap();
-    let mut prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
-    let mut output = |variant| {
-        prepared.run(variant, 1).unwrap();
-        prepared.output().unwrap()
-    };
-    let [unfused, fused] = Variant::ALL.map(&mut output);
-    let round = |x: f32| half::bf16::from_f32(x).to_f32();
-    let mut differ = 0;
-    for ((x, unfused), fused) in inputs.tensors[0].iter().zip(unfused).zip(fused) {
-        let once = (0..4).fold(*x, |x, _| x * 1.007_812_5);
-        let each = (0..4).fold(*x, |x, _| round(x * 1.007_812_5));
-        assert_eq!((fused, unfused), (round(once), each), "{x}");
-        differ += usize::from(fused != unfused);
-    }
-    assert!(differ > 0);
-}
-
-#[test]
 fn the_fused_variant_is_one_kernel_and_the_unfused_one_has_one_per_op() {
     let mut cpu = Cpu::new(1).unwrap();
     for problem in problems() {
@@ -366,7 +260,7 @@ fn a_folded_batch_norm_conforms() {
 #[test]
 fn a_dtype_without_kernels_is_none_and_no_error() {
     let mut cpu = Cpu::new(1).unwrap();
-    for text in ["add_relu/f16/m4.n4", "conv_bias/f16/n1.c3.h5.w7.k2.r3.s3"] {
+    for text in ["add_relu/f64/m4.n4", "conv_bias/tf32/n1.c3.h5.w7.k2.r3.s3"] {
         let problem: Problem = text.parse().unwrap();
         let inputs = Inputs::random(&problem, 1);
         assert!(cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().is_none());
@@ -378,20 +272,6 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
             );
         }
     }
-}
-
-/// Tensors take half the memory, but for what kernels keep in f32.
-#[test]
-fn tensors_in_bf16_take_half_the_memory() {
-    let cpu = Cpu::new(1).unwrap();
-    let bytes = |text: &str| {
-        let problem: Problem = text.parse().unwrap();
-        cpu.requirements(&problem, CacheState::Warm.into()).unwrap().memory_bytes
-    };
-    let [half, whole] =
-        ["bf16", "f32"].map(|dtype| bytes(&format!("add_relu/{dtype}/m4096.n4096")));
-    // Memory is taken in whole huge pages.
-    assert!((2 * half).abs_diff(whole) <= 4 << 20, "{half} and {whole}");
 }
 
 #[test]

@@ -287,10 +287,18 @@ impl Fingerprint {
     /// integers.
     pub const AMX: &str = "amx";
 
+    /// Where it multiplies f16.
+    pub const AMX_FP16: &str = "amx_fp16";
+
     /// The unit that computes GEMMs of a dtype, whose peak rate is measured.
     #[must_use]
     pub fn peak_unit(&self, dtype: DType) -> PeakUnit {
-        let on_amx = dtype != DType::F32 && self.features.iter().any(|one| one == Self::AMX);
+        let feature = match dtype {
+            DType::Bf16 | DType::I8 => Some(Self::AMX),
+            DType::F16 => Some(Self::AMX_FP16),
+            _ => None,
+        };
+        let on_amx = feature.is_some_and(|feature| self.features.iter().any(|one| one == feature));
         if self.gpu.is_some() || on_amx { PeakUnit::Matrix } else { PeakUnit::Vector }
     }
 

@@ -289,6 +289,9 @@ fn a_peak_is_of_the_unit_that_multiplies_its_dtype() {
     for dtype in [DType::Bf16, DType::I8] {
         assert_eq!(seen.peak_unit(dtype), PeakUnit::Matrix);
     }
+    assert_eq!(seen.peak_unit(DType::F16), PeakUnit::Vector);
+    seen.features.push(Fingerprint::AMX_FP16.to_owned());
+    assert_eq!(seen.peak_unit(DType::F16), PeakUnit::Matrix);
 }
 
 #[test]

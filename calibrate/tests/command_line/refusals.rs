@@ -28,7 +28,7 @@ fn wrong_command_lines() {
         (&["--fusion", "all", "--hardware", "i7-12700x"], "did you mean `i7-12700k`"),
         (&["--fusion", "all", "--hardware", "no.toml"], "cannot read no.toml"),
         (&["--fusion", "all", "--dtype", "f33"], "did you mean `f32`"),
-        (&["--fusion", "all", "--dtype", "f16"], "has no f16 kernels"),
+        (&["--fusion", "all", "--dtype", "f64"], "has no f64 kernels"),
         (&["--problem", "linear_bias/f32/m0.k1.n1"], "m (rows) is 0; it must be at least 1"),
         (&["--problem", "linear_bias/f32/m-5.k1.n1"], "must be a whole number"),
         (&["--problem", "linear_bias"], "expected chain/dtype/sizes"),

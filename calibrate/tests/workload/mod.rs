@@ -239,7 +239,7 @@ fn a_model_is_run_in_every_way() {
 fn what_cannot_be_is_said() {
     let folder = folder();
     let path = folder.path();
-    std::fs::write(path.join("half.toml"), TINY.replace("\"f32\"", "\"f16\"")).unwrap();
+    std::fs::write(path.join("double.toml"), TINY.replace("\"f32\"", "\"f64\"")).unwrap();
     std::fs::write(path.join("empty.toml"), "kind = \"workload\"\nschema_version = 1\n").unwrap();
     for (args, code, message) in [
         (&["workload", "tinny", "--profile", "e.toml"][..], 2, "unknown workload `tinny`"),
@@ -253,7 +253,7 @@ fn what_cannot_be_is_said() {
         (&["workload", "tiny.toml", "--profile", "e.toml", "--threads", "7"], 2, "no records"),
         (&["workload", "tiny.toml", "--profile", "e.toml", "--threads", "0"], 2, "'--threads <N>'"),
         (&["workload", "tiny.toml", "--profile", "e.toml", "--processes", "2"], 2, "--processes"),
-        (&["workload", "half.toml", "--profile", "e.toml"], 2, "no f16 kernels"),
+        (&["workload", "double.toml", "--profile", "e.toml"], 2, "no f64 kernels"),
         (
             &["workload", "bert-base", "--profile", "e.toml", "--batch", "1000000000"],
             2,

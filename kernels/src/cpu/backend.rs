@@ -4,7 +4,7 @@ use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
-use half::bf16;
+use half::{bf16, f16};
 use pulp::Arch;
 
 use super::ceilings::{Arithmetic, Look};
@@ -13,7 +13,7 @@ use super::nontemporal::Thresholds;
 use super::pool::Pool;
 use super::prepared::PreparedCpu;
 use super::strip::Cut;
-use super::{amx, caches, ceilings, fours, gemm, numeric, pairs};
+use super::{amx, caches, ceilings, f16 as f16s, fours, gemm, numeric, pairs};
 use crate::backend::{
     Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
     Variant,
@@ -67,6 +67,8 @@ struct Products {
     in_pairs: bool,
     /// bf16 and bytes by the matrix unit.
     on_amx: bool,
+    /// f16 by it.
+    f16_on_amx: bool,
 }
 
 /// The CPU with a pool of threads.
@@ -89,8 +91,12 @@ impl Cpu {
     /// [`BackendError::Threads`] when the system gives no more threads.
     pub fn new(threads: usize) -> Result<Self, BackendError> {
         let arch = Arch::new();
-        let (in_pairs, on_amx) = (pairs::supported(arch), amx::supported(arch));
-        Self::on(threads, arch, Products { in_pairs, on_amx })
+        let products = Products {
+            in_pairs: pairs::supported(arch),
+            on_amx: amx::supported::<bf16>(arch),
+            f16_on_amx: amx::supported::<f16>(arch),
+        };
+        Self::on(threads, arch, products)
     }
 
     /// The same with each thread bound to a processor of its own, so that none moves during a
@@ -116,7 +122,8 @@ impl Cpu {
     ///
     /// As for [`Self::new`].
     pub fn with_vectors(threads: usize, vectors: Vectors) -> Option<Result<Self, BackendError>> {
-        let products = Products { in_pairs: vectors == Vectors::Avx512Bf16, on_amx: false };
+        let in_pairs = vectors == Vectors::Avx512Bf16;
+        let products = Products { in_pairs, on_amx: false, f16_on_amx: false };
         Some(Self::on(threads, vectors.arch()?, products))
     }
 
@@ -131,12 +138,17 @@ impl Cpu {
         let cache_bytes = caches::last_level_bytes(threads);
         let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
         let first_level_bytes = caches::first_level_bytes();
-        let Products { in_pairs, on_amx } = products;
+        let Products { in_pairs, on_amx, f16_on_amx } = products;
         let pairs = if in_pairs || on_amx { pairs::TOGETHER } else { 1 };
+        let pairs_of_f16 = if f16_on_amx { pairs::TOGETHER } else { 1 };
         let fours = if fours::supported(arch) { fours::TOGETHER } else { 1 };
         let cuts = Cuts {
             f32: Cut::new::<f32>(arch, first_level_bytes, 1),
             bf16: Cut { on_amx, ..Cut::new::<bf16>(arch, first_level_bytes, pairs) },
+            f16: Cut {
+                on_amx: f16_on_amx,
+                ..Cut::new::<f16>(arch, first_level_bytes, pairs_of_f16)
+            },
             bytes: Cut { on_amx, ..Cut::new::<u8>(arch, first_level_bytes, fours) },
         };
         let block_bytes = caches::block_bytes();
@@ -155,7 +167,12 @@ impl Cpu {
 
     /// The kernels of a problem, and how many sets of tensors they go through.
     fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
-        if !matches!(problem.dtype(), DType::F32 | DType::Bf16 | DType::I8) {
+        let has_kernels = match problem.dtype() {
+            DType::F32 | DType::Bf16 | DType::I8 => true,
+            DType::F16 => f16s::supported(self.pool.arch()),
+            _ => false,
+        };
+        if !has_kernels {
             return Err(Unsupported::NoKernels);
         }
         if setup.clock != Clock::Host {
@@ -175,14 +192,19 @@ impl Cpu {
         Ok((plan, sets))
     }
 
-    /// Whether kernels multiply bf16 and 8-bit integers on the matrix unit of this processor (AMX), which
-    /// the system must grant to the process.
+    /// Whether kernels multiply numbers of this kind on the matrix unit of this processor (AMX), which the
+    /// system must grant to the process.
     ///
     /// The first call in a process asks for that, as [`Self::new`] does. Linux refuses it where a
     /// thread has a small stack for signals (`sigaltstack`), and refuses such stacks (8 KiB) afterwards.
     #[must_use]
-    pub fn has_matrix_unit() -> bool {
-        amx::supported(Arch::new())
+    pub fn has_matrix_unit_for(dtype: DType) -> bool {
+        match dtype {
+            DType::Bf16 => amx::supported::<bf16>(Arch::new()),
+            DType::F16 => amx::supported::<f16>(Arch::new()),
+            DType::I8 => amx::supported::<u8>(Arch::new()),
+            _ => false,
+        }
     }
 
     /// The threads that kernels run on.
@@ -249,12 +271,13 @@ impl Backend for Cpu {
     ) -> Result<Option<Ceilings>, BackendError> {
         let arithmetic = match dtype {
             DType::F32 => Arithmetic::MultiplyAdds,
-            DType::Bf16 if self.machine.cuts.bf16.on_amx => Arithmetic::PairsOnAmx,
-            DType::I8 if self.machine.cuts.bytes.on_amx => Arithmetic::FoursOnAmx,
+            DType::Bf16 if self.machine.cuts.bf16.on_amx => Arithmetic::Bf16OnAmx,
+            DType::F16 if self.machine.cuts.f16.on_amx => Arithmetic::F16OnAmx,
+            DType::I8 if self.machine.cuts.bytes.on_amx => Arithmetic::BytesOnAmx,
             DType::Bf16 if self.machine.cuts.bf16.together > 1 => Arithmetic::Pairs,
             DType::I8 if self.machine.cuts.bytes.together > 1 => Arithmetic::Fours,
             // Numbers are widened and multiplied as f32.
-            DType::Bf16 | DType::I8 => Arithmetic::MultiplyAdds,
+            DType::Bf16 | DType::F16 | DType::I8 => Arithmetic::MultiplyAdds,
             _ => return Ok(None),
         };
         Ok((clock == Clock::Host).then(|| ceilings::measure(&self.pool, arithmetic, rounds)))

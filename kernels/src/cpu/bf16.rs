@@ -9,10 +9,11 @@ use half::bf16;
 use pulp::{Arch, Simd};
 
 use super::amx;
-use super::element::{Element, Left, Stored, load_each};
-use super::lanes::{LaneMask, shift_right};
-#[cfg(all(target_arch = "aarch64", not(miri)))]
-use super::neon;
+use super::element::{Element, Left, Stored};
+use super::halves::{self, Half};
+use super::lanes::LaneMask;
+#[cfg(not(miri))]
+use super::lanes::shift_right;
 use super::pairs;
 use super::strip::{Cut, Strip};
 
@@ -20,14 +21,6 @@ use super::strip::{Cut, Strip};
 use std::arch::aarch64 as arm;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64 as x86;
-
-/// Bytes of a vector of AVX-512: vectors have this size only where the processor has it.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const AVX512: usize = 64;
-
-/// Bytes of a vector of AVX2, likewise.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const AVX2: usize = 32;
 
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
@@ -52,108 +45,32 @@ impl Element for bf16 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(simd: S, source: *const Self) -> S::f32s {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the vectors have the sizes that are matched; the rest is the caller's guarantee.
-        unsafe {
-            match size_of::<S::f32s>() {
-                AVX512 => return widen_512::<S>(source.cast::<x86::__m256i>().read_unaligned()),
-                AVX2 => {
-                    let halves = source.cast::<x86::__m128i>().read_unaligned();
-                    let wide = x86::_mm256_slli_epi32::<16>(x86::_mm256_cvtepu16_epi32(halves));
-                    return std::mem::transmute_copy(&wide);
-                }
-                _ => {}
-            }
-        }
-        #[cfg(all(target_arch = "aarch64", not(miri)))]
-        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
-            // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
-            return unsafe {
-                let halves = arm::vld1_u16(source.cast());
-                std::mem::transmute_copy(&arm::vshll_n_u16::<16>(halves))
-            };
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, S::F32_LANES) }
+        unsafe { halves::load(simd, source) }
     }
 
     #[inline(always)]
     unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if size_of::<S::f32s>() == AVX512 {
-            // SAFETY: as above; only the lanes of the mask are read.
-            unsafe {
-                let halves = x86::_mm256_maskz_loadu_epi16(bits(lanes.count), source.cast());
-                return widen_512::<S>(halves);
-            }
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, lanes.count) }
+        unsafe { halves::load_some(simd, source, lanes) }
     }
 
     #[inline(always)]
     unsafe fn store<S: Simd>(simd: S, target: *mut Self, v: S::f32s) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: as for `load`.
-        unsafe {
-            match size_of::<S::f32s>() {
-                AVX512 => {
-                    let halves = round_512::<S>(v);
-                    return target.cast::<x86::__m256i>().write_unaligned(halves);
-                }
-                AVX2 => {
-                    let halves = halves_256::<S>(round(simd, v));
-                    return target.cast::<x86::__m128i>().write_unaligned(halves);
-                }
-                _ => {}
-            }
-        }
-        let rounded = round(simd, v);
-        #[cfg(all(target_arch = "aarch64", not(miri)))]
-        if size_of::<S::f32s>() == neon::VECTOR_BYTES {
-            // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
-            return unsafe {
-                let halves = arm::vmovn_u32(std::mem::transmute_copy(&rounded));
-                arm::vst1_u16(target.cast(), halves);
-            };
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { store_each::<S>(target, S::F32_LANES, rounded) };
+        unsafe { halves::store(simd, target, v) };
     }
 
     #[inline(always)]
     unsafe fn store_some<S: Simd>(simd: S, target: *mut Self, lanes: LaneMask<S>, v: S::f32s) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if size_of::<S::f32s>() == AVX512 {
-            // SAFETY: as above; only the lanes of the mask are written.
-            unsafe {
-                let halves = round_512::<S>(v);
-                return x86::_mm256_mask_storeu_epi16(target.cast(), bits(lanes.count), halves);
-            }
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { store_each::<S>(target, lanes.count, round(simd, v)) };
+        unsafe { halves::store_some(simd, target, lanes, v) };
     }
 
     #[inline(always)]
     unsafe fn stream<S: Simd>(simd: S, target: *mut Self, v: S::f32s) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: as for `load`; the caller guarantees the alignment.
-        unsafe {
-            match size_of::<S::f32s>() {
-                AVX512 => {
-                    let halves = round_512::<S>(v);
-                    return x86::_mm256_stream_si256(target.cast(), halves);
-                }
-                AVX2 => {
-                    let halves = halves_256::<S>(round(simd, v));
-                    return x86::_mm_stream_si128(target.cast(), halves);
-                }
-                _ => {}
-            }
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { Self::store(simd, target, v) };
+        unsafe { halves::stream(simd, target, v) };
     }
 }
 
@@ -175,8 +92,91 @@ impl Left for bf16 {
     }
 }
 
+impl Half for bf16 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn widen_16(halves: x86::__m256i) -> x86::__m512 {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let wide = x86::_mm512_slli_epi32::<16>(x86::_mm512_cvtepu16_epi32(halves));
+            x86::_mm512_castsi512_ps(wide)
+        }
+    }
+
+    /// What [`round`] does, with masks: in six instructions in place of eleven.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn round_16(numbers: x86::__m512) -> x86::__m256i {
+        /// The upper half of each lane, in order.
+        static UPPER: [i16; 32] = {
+            let mut upper = [0; 32];
+            let mut lane = 0;
+            while lane < 16 {
+                upper[lane] = 2 * lane as i16 + 1;
+                lane += 1;
+            }
+            upper
+        };
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let bits = x86::_mm512_castps_si512(numbers);
+            let is_odd = x86::_mm512_test_epi32_mask(bits, x86::_mm512_set1_epi32(1 << 16));
+            let below = x86::_mm512_add_epi32(bits, x86::_mm512_set1_epi32(0x7FFF));
+            let one = x86::_mm512_set1_epi32(1);
+            let rounded = x86::_mm512_mask_add_epi32(below, is_odd, below, one);
+            let is_nan = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(numbers, numbers);
+            let quiet = x86::_mm512_set1_epi32(0x0040_0000);
+            let rounded = x86::_mm512_mask_or_epi32(rounded, is_nan, bits, quiet);
+            let upper = (&raw const UPPER).cast::<x86::__m512i>().read_unaligned();
+            x86::_mm512_castsi512_si256(x86::_mm512_permutexvar_epi16(upper, rounded))
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn widen_8(halves: x86::__m128i) -> x86::__m256 {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let wide = x86::_mm256_slli_epi32::<16>(x86::_mm256_cvtepu16_epi32(halves));
+            x86::_mm256_castsi256_ps(wide)
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn round_8<S: Simd>(simd: S, numbers: x86::__m256) -> x86::__m128i {
+        /// The first and the third quarter: each half of a vector is packed by itself.
+        const QUARTERS: i32 = 0b10_00;
+        // SAFETY: the caller's guarantee; vectors of `S` have 32 bytes, and its lanes no upper halves.
+        unsafe {
+            let rounded = round(simd, std::mem::transmute_copy(&numbers));
+            let rounded: x86::__m256i = std::mem::transmute_copy(&rounded);
+            let packed = x86::_mm256_packus_epi32(rounded, rounded);
+            x86::_mm256_castsi256_si128(x86::_mm256_permute4x64_epi64::<QUARTERS>(packed))
+        }
+    }
+
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    #[inline(always)]
+    fn widen_4(halves: arm::uint16x4_t) -> arm::float32x4_t {
+        // SAFETY: NEON is part of every aarch64.
+        unsafe { arm::vreinterpretq_f32_u32(arm::vshll_n_u16::<16>(halves)) }
+    }
+
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    #[inline(always)]
+    fn round_4<S: Simd>(simd: S, numbers: arm::float32x4_t) -> arm::uint16x4_t {
+        // SAFETY: as above; vectors of `S` have 16 bytes.
+        unsafe {
+            let rounded = round(simd, std::mem::transmute_copy(&numbers));
+            arm::vmovn_u32(std::mem::transmute_copy(&rounded))
+        }
+    }
+}
+
 /// The bits of the nearest bf16 to each number, in the lower half of its lane. NaN stays NaN, and
 /// becomes a quiet one.
+#[cfg(not(miri))]
 #[inline(always)]
 fn round<S: Simd>(simd: S, v: S::f32s) -> S::u32s {
     let bits = simd.transmute_u32s_f32s(v);
@@ -188,169 +188,15 @@ fn round<S: Simd>(simd: S, v: S::f32s) -> S::u32s {
     shift_right(simd, simd.select_u32s(is_number, rounded, quiet), 16)
 }
 
-/// # Safety
-///
-/// `target` must be valid for writes of `count` numbers, at most as many as a vector has.
-#[inline(always)]
-unsafe fn store_each<S: Simd>(target: *mut bf16, count: usize, rounded: S::u32s) {
-    let numbers = (&raw const rounded).cast::<u32>();
-    let mut lane = 0;
-    while lane < count {
-        // SAFETY: the caller's guarantee; a vector consists of its numbers.
-        unsafe { target.add(lane).write(bf16::from_bits(numbers.add(lane).read() as u16)) };
-        lane += 1;
-    }
-}
-
-/// The mask of the first lanes of 16.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-fn bits(count: usize) -> x86::__mmask16 {
-    ((1_u32 << count) - 1) as x86::__mmask16
-}
-
-/// # Safety
-///
-/// `S` must be AVX-512.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-unsafe fn widen_512<S: Simd>(halves: x86::__m256i) -> S::f32s {
-    // SAFETY: the caller's guarantee; both are vectors of 64 bytes.
-    unsafe {
-        let wide = x86::_mm512_slli_epi32::<16>(x86::_mm512_cvtepu16_epi32(halves));
-        std::mem::transmute_copy(&wide)
-    }
-}
-
-/// What [`round`] does, with masks: in six instructions in place of eleven.
-///
-/// # Safety
-///
-/// `S` must be AVX-512.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-unsafe fn round_512<S: Simd>(v: S::f32s) -> x86::__m256i {
-    /// The upper half of each lane, in order.
-    static UPPER: [i16; 32] = {
-        let mut upper = [0; 32];
-        let mut lane = 0;
-        while lane < 16 {
-            upper[lane] = 2 * lane as i16 + 1;
-            lane += 1;
-        }
-        upper
-    };
-    // SAFETY: the caller's guarantee; all are vectors of 64 bytes.
-    unsafe {
-        let v: x86::__m512 = std::mem::transmute_copy(&v);
-        let bits = x86::_mm512_castps_si512(v);
-        let is_odd = x86::_mm512_test_epi32_mask(bits, x86::_mm512_set1_epi32(1 << 16));
-        let below = x86::_mm512_add_epi32(bits, x86::_mm512_set1_epi32(0x7FFF));
-        let one = x86::_mm512_set1_epi32(1);
-        let rounded = x86::_mm512_mask_add_epi32(below, is_odd, below, one);
-        let is_nan = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(v, v);
-        let quiet = x86::_mm512_set1_epi32(0x0040_0000);
-        let rounded = x86::_mm512_mask_or_epi32(rounded, is_nan, bits, quiet);
-        let upper = (&raw const UPPER).cast::<x86::__m512i>().read_unaligned();
-        x86::_mm512_castsi512_si256(x86::_mm512_permutexvar_epi16(upper, rounded))
-    }
-}
-
-/// The lower halves of all lanes.
-///
-/// # Safety
-///
-/// `S` must be AVX2.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-unsafe fn halves_256<S: Simd>(rounded: S::u32s) -> x86::__m128i {
-    /// The first and the third quarter: each half of a vector is packed by itself.
-    const QUARTERS: i32 = 0b10_00;
-    // SAFETY: the caller's guarantee; both are vectors of 32 bytes, whose lanes have no upper halves.
-    unsafe {
-        let rounded: x86::__m256i = std::mem::transmute_copy(&rounded);
-        let packed = x86::_mm256_packus_epi32(rounded, rounded);
-        x86::_mm256_castsi256_si128(x86::_mm256_permute4x64_epi64::<QUARTERS>(packed))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use pulp::WithSimd;
 
     use super::*;
-    use crate::cpu::Vectors;
-    use crate::cpu::lanes::first_lanes;
 
-    /// Rounds numbers to bf16 by whole vectors, and the rest by one that is cut short.
-    struct Narrow<'a>(&'a [f32], &'a mut [bf16]);
-
-    impl WithSimd for Narrow<'_> {
-        type Output = ();
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) {
-            let Self(numbers, target) = self;
-            for (numbers, target) in
-                numbers.chunks(S::F32_LANES).zip(target.chunks_mut(S::F32_LANES))
-            {
-                let lanes = first_lanes(simd, numbers.len());
-                // SAFETY: both have that many numbers.
-                unsafe {
-                    let v = f32::load_some(simd, numbers.as_ptr(), lanes);
-                    if numbers.len() == S::F32_LANES {
-                        bf16::store(simd, target.as_mut_ptr(), v);
-                    } else {
-                        bf16::store_some(simd, target.as_mut_ptr(), lanes, v);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The other way round.
-    struct Widen<'a>(&'a [bf16], &'a mut [f32]);
-
-    impl WithSimd for Widen<'_> {
-        type Output = ();
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) {
-            let Self(numbers, target) = self;
-            for (numbers, target) in
-                numbers.chunks(S::F32_LANES).zip(target.chunks_mut(S::F32_LANES))
-            {
-                let lanes = first_lanes(simd, numbers.len());
-                // SAFETY: both have that many numbers.
-                unsafe {
-                    let v = if numbers.len() == S::F32_LANES {
-                        bf16::load(simd, numbers.as_ptr())
-                    } else {
-                        bf16::load_some(simd, numbers.as_ptr(), lanes)
-                    };
-                    f32::store_some(simd, target.as_mut_ptr(), lanes, v);
-                }
-            }
-        }
-    }
-
-    /// Rounds as the `half` crate does, which the reference's inputs are rounded with, and writes
-    /// nothing behind the last number.
     fn assert_rounds(numbers: &[f32]) {
-        for arch in Vectors::all() {
-            let mark = bf16::from_f32(7.0);
-            let mut narrow = vec![mark; numbers.len() + 1];
-            arch.dispatch(Narrow(numbers, &mut narrow[..numbers.len()]));
-            assert_eq!(narrow[numbers.len()], mark);
-            let mut wide = vec![7.0; numbers.len()];
-            arch.dispatch(Widen(&narrow[..numbers.len()], &mut wide));
-            for ((x, &narrow), wide) in numbers.iter().zip(&narrow).zip(wide) {
-                let expected = bf16::from_f32(*x);
-                assert_eq!(narrow.to_bits(), expected.to_bits(), "{arch:?}: {x:e}");
-                assert_eq!(wide.to_bits(), expected.to_f32().to_bits(), "{arch:?}: {x:e}");
-            }
-        }
+        let expected = |x| (bf16::from_f32(x), bf16::from_f32(x).to_f32());
+        crate::cpu::halves::tests::assert_rounds(numbers, bf16::from_f32(7.0), expected);
     }
 
     proptest! {

@@ -54,7 +54,7 @@ impl Element for u8 {
     #[inline(always)]
     unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s {
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, lanes.count) }
+        unsafe { load_some_bytes(simd, source, lanes) }
     }
 
     #[inline(always)]
@@ -137,7 +137,7 @@ impl Element for i8 {
     #[inline(always)]
     unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s {
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, lanes.count) }
+        unsafe { load_some_bytes(simd, source, lanes) }
     }
 
     #[inline(always)]
@@ -194,6 +194,27 @@ unsafe fn load_bytes<S: Simd, E: Element>(simd: S, source: *const E) -> S::f32s 
     }
     // SAFETY: the caller's guarantee.
     unsafe { load_each(simd, source, S::F32_LANES) }
+}
+
+/// The first lanes.
+///
+/// # Safety
+///
+/// `source` must be valid for reads of them.
+#[inline(always)]
+unsafe fn load_some_bytes<S: Simd, E: Element>(
+    simd: S,
+    source: *const E,
+    lanes: LaneMask<S>,
+) -> S::f32s {
+    // SAFETY: the caller's guarantee.
+    unsafe {
+        if lanes.count == S::F32_LANES {
+            load_bytes(simd, source)
+        } else {
+            load_each(simd, source, lanes.count)
+        }
+    }
 }
 
 /// # Safety

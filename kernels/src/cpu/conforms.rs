@@ -4,6 +4,7 @@
 
 use fusion_cost_model::CacheState;
 
+use half::bf16;
 use pulp::Arch;
 
 use super::{Cpu, Vectors, amx};
@@ -13,7 +14,7 @@ use crate::{Backend, Expected, Inputs, Variant};
 pub(super) fn cpus() -> impl Iterator<Item = Cpu> {
     let fewer = [Vectors::Avx512Bf16, Vectors::Avx512, Vectors::Avx2, Vectors::Scalar];
     // Without a matrix unit the first of them is the widest.
-    let skipped = usize::from(!amx::supported(Arch::new()));
+    let skipped = usize::from(!amx::supported::<bf16>(Arch::new()));
     let narrower = fewer.into_iter().skip(skipped).map(|vectors| Cpu::with_vectors(2, vectors));
     let all = [Some(Cpu::new(1)), Some(Cpu::new(3))].into_iter().chain(narrower);
     all.flatten().map(Result::unwrap)

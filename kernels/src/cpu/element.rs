@@ -19,6 +19,7 @@ pub(crate) const LINE_BYTES: usize = 64;
 pub(crate) enum Stored {
     F32,
     Bf16,
+    F16,
     /// Unsigned 8-bit integers.
     U8,
     /// Signed ones.
@@ -29,7 +30,7 @@ impl Stored {
     pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
-            Self::Bf16 => 2,
+            Self::Bf16 | Self::F16 => 2,
             Self::U8 | Self::I8 => 1,
         }
     }
@@ -63,6 +64,19 @@ pub(crate) trait Element:
 
     /// The same place where these are f32: results can then wait there unrounded.
     fn as_f32(place: *mut Self) -> Option<*mut f32>;
+
+    /// Reads a number into all lanes of a vector.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for a read of it.
+    #[inline(always)]
+    unsafe fn splat<S: Simd>(simd: S, source: *const Self) -> S::f32s {
+        // Without the checks of a build with debug assertions: in the loop of a micro-kernel their branches
+        // would push the sums out of the registers.
+        // SAFETY: the caller's guarantee.
+        simd.splat_f32s(unsafe { source.read_unaligned() }.widen())
+    }
 
     /// Reads a vector.
     ///

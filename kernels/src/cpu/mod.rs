@@ -1,12 +1,12 @@
-//! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32 or bf16, and
-//! multiply 8-bit integers.
+//! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32, bf16 or f16,
+//! and multiply 8-bit integers.
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that may
 //! follow it, so that the unfused and the fused variant run the same code. Below them are `element`
-//! (how numbers are stored; `bf16`, `bytes`), `strip` (the micro-kernel of GEMMs), `pairs` and
-//! `fours` (those for bf16 and for 8-bit integers), `amx` (that for both on a matrix unit), `panels`
-//! and `transpose` (packed weights and keys), `gemm` (the `gemm` crate), `tail` (pointwise ops on vector
-//! registers), `row_ops`, and the `pool`.
+//! (how numbers are stored; `bf16` and `f16` on `halves`, `bytes`), `strip` (the micro-kernel of GEMMs),
+//! `pairs` and `fours` (those for bf16 and for 8-bit integers), `amx` (that for these and f16 on a matrix
+//! unit), `panels` and `transpose` (packed weights and keys), `gemm` (the `gemm` crate), `tail`
+//! (pointwise ops on vector registers), `row_ops`, and the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
 //! layers of a model one after the other.
@@ -28,10 +28,12 @@ mod counters;
 mod element;
 mod elementwise;
 mod epilogue;
+mod f16;
 mod fold;
 mod folded;
 mod fours;
 mod gemm;
+mod halves;
 mod huge_pages;
 mod kernel;
 mod lanes;

@@ -127,6 +127,8 @@ mod tests {
             "batch_norm+relu/f32/m65.n48",
             "add+rms_norm+mul+tanh/f32/m33.n4096",
             "add_relu/bf16/m67.n97",
+            "add_relu/f16/m67.n97",
+            "add_layernorm/f16/m37.n64",
             "add_layernorm/bf16/m37.n64",
             "add_layernorm/bf16/m37.n48",
             "add+softmax/bf16/m129.n2080",

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fusion_cost_model::Problem;
-use half::bf16;
+use half::{bf16, f16};
 
 use super::counters;
 use super::element::{Element, LINE_BYTES, Stored};
@@ -96,6 +96,7 @@ impl<'b> PreparedCpu<'b> {
             match input.stored {
                 Stored::F32 => write::<f32>(pool, tensors, set, input, numbers),
                 Stored::Bf16 => write::<bf16>(pool, tensors, set, input, numbers),
+                Stored::F16 => write::<f16>(pool, tensors, set, input, numbers),
                 Stored::U8 => write::<u8>(pool, tensors, set, input, numbers),
                 Stored::I8 => write::<i8>(pool, tensors, set, input, numbers),
             }
@@ -299,6 +300,7 @@ impl Prepared for PreparedCpu<'_> {
         Ok(match self.stored {
             Stored::F32 => tensors.get::<f32>(*current, *output).to_vec(),
             Stored::Bf16 => read::<bf16>(tensors.get(*current, *output)),
+            Stored::F16 => read::<f16>(tensors.get(*current, *output)),
             Stored::U8 => read::<u8>(tensors.get(*current, *output)),
             Stored::I8 => read::<i8>(tensors.get(*current, *output)),
         })

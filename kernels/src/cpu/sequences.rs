@@ -311,8 +311,8 @@ mod tests {
             .collect();
         let mut both = cpu.prepare_sequences([&deep, &deep[..1]]).unwrap().unwrap();
         assert!(output(&mut both, Variant::Unfused, 1).iter().any(|number| *number > 1e-3));
-        let half = inputs("relu/f16/m4.n4");
-        let wrong = [layer(&half, Variant::Fused, &[])];
-        assert_eq!(cpu.prepare_sequences([&deep[..1], &wrong]).unwrap().err(), Some(half.0));
+        let foreign = inputs("relu/f64/m4.n4");
+        let wrong = [layer(&foreign, Variant::Fused, &[])];
+        assert_eq!(cpu.prepare_sequences([&deep[..1], &wrong]).unwrap().err(), Some(foreign.0));
     }
 }

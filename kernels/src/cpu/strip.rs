@@ -320,7 +320,10 @@ impl<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool> 
             rows[r] = source.row(first + r);
             r += 1;
         }
-        let terms = Terms { source, rows, panel, panel_stride, from, to, last };
+        // A packed panel goes on up to a whole vector, which is read faster than a part.
+        let is_padded = panel_stride == V * S::F32_LANES;
+        let last_of_panel = if is_padded { first_lanes(simd, S::F32_LANES) } else { last };
+        let terms = Terms { source, rows, panel, panel_stride, from, to, last: last_of_panel };
         // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the numbers
         // of the source are those of the sizes.
         let sums: [[[S::f32s; V]; R]; U] = unsafe {

@@ -217,11 +217,8 @@ impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
     ) {
         let mut r = 0;
         while r < R {
-            // Like a vector, without the checks of a build with debug assertions: their branches would
-            // push the sums out of the registers.
             // SAFETY: the caller's guarantee.
-            let number = unsafe { rows[r].wrapping_add(at).read_unaligned() }.widen();
-            let number = self.simd.splat_f32s(number);
+            let number = unsafe { E::splat(self.simd, rows[r].wrapping_add(at)) };
             let mut v = 0;
             while v < V {
                 sums[r][v] = self.simd.mul_add_e_f32s(number, self.v[v], sums[r][v]);

@@ -9,6 +9,7 @@ pub(crate) mod pages;
 pub(crate) mod processor;
 
 use fused_kernels::cpu::{Cpu, observed_caches};
+use fusion_cost_model::DType;
 use fusion_cost_model::calibration::Fingerprint;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
@@ -94,7 +95,9 @@ fn features() -> Vec<String> {
             "avx512bf16"
         );
         let there = detected.iter().filter(|(_, there)| *there).map(|(name, _)| *name);
-        there.chain(Cpu::has_matrix_unit().then_some(Fingerprint::AMX)).map(str::to_owned).collect()
+        let units = [(Fingerprint::AMX, DType::Bf16), (Fingerprint::AMX_FP16, DType::F16)];
+        let units = units.into_iter().filter(|(_, dtype)| Cpu::has_matrix_unit_for(*dtype));
+        there.chain(units.map(|(name, _)| name)).map(str::to_owned).collect()
     }
     #[cfg(target_arch = "aarch64")]
     {

@@ -1,7 +1,7 @@
-//! The micro-kernel of GEMMs on the matrix unit of x86-64 (AMX), for bf16 and for 8-bit integers.
+//! The micro-kernel of GEMMs on the matrix unit of x86-64 (AMX), for bf16, f16 and 8-bit integers.
 //!
 //! The unit has eight tiles of 16 rows of 64 bytes. One instruction multiplies 16 rows of 16 groups with
-//! 16 groups of 16 columns, where a group is a pair of bf16 or four bytes, and adds to 16 x 16 sums in 32
+//! 16 groups of 16 columns, where a group is a pair of bf16 or f16 or four bytes, and adds to 16 x 16 sums in 32
 //! bits: 8,192 multiply-adds of bf16, where `vdpbf16ps` does 32. It takes panels as they are packed for
 //! `pairs` and `fours`, and rows as they lie, sixteen at a time. Two tiles of rows and two of columns
 //! have four tiles of sums, as many as there is room for.
@@ -29,11 +29,12 @@ pub(crate) use self::x86::Dot;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 pub(crate) use super::element::Left as Dot;
 
-/// Whether the processor has such a unit for bf16 and for bytes, the system lets this process use it,
-/// and kernels may use vectors as wide as its rows. Asks the system on the first call.
-pub(crate) fn supported(arch: Arch) -> bool {
+/// Whether the processor has such a unit for bf16 and for bytes, and for these numbers; the system lets
+/// this process use it; and kernels may use vectors as wide as its rows. Asks the system on the first
+/// call.
+pub(crate) fn supported<E: Dot>(arch: Arch) -> bool {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-    return matches!(arch, Arch::V4(_)) && x86::granted();
+    return matches!(arch, Arch::V4(_)) && x86::granted::<E>();
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
     {
         let _ = arch;

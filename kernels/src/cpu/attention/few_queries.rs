@@ -101,7 +101,7 @@ impl<E: Element> Compute<E> {
 
 #[cfg(test)]
 mod tests {
-    use half::bf16;
+    use half::{bf16, f16};
 
     use super::*;
     use crate::cpu::Vectors;
@@ -147,6 +147,7 @@ mod tests {
         for (rows, d) in (1..10).flat_map(|rows| (1..70).map(move |d| (rows, d))) {
             assert_scores::<f32>([rows, 3, d]);
             assert_scores::<bf16>([rows, 3, d]);
+            assert_scores::<f16>([rows, 3, d]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use half::bf16;
+use half::{bf16, f16};
 use pulp::{Arch, Simd, WithSimd};
 
 use super::super::pool::Pool;
@@ -71,9 +71,11 @@ pub(crate) enum Arithmetic {
     /// Fours of 8-bit integers, where [they are supported](crate::cpu::fours::supported).
     Fours,
     /// Pairs of bf16 on the matrix unit, where [it is supported](crate::cpu::amx::supported).
-    PairsOnAmx,
-    /// Fours of 8-bit integers on it.
-    FoursOnAmx,
+    Bf16OnAmx,
+    /// Pairs of f16 on it, likewise.
+    F16OnAmx,
+    /// Fours of 8-bit integers on it, likewise.
+    BytesOnAmx,
 }
 
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of some
@@ -98,9 +100,11 @@ pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
         Arithmetic::Pairs => gflops(pool, &pairs::<12>).max(gflops(pool, &pairs::<24>)),
         Arithmetic::Fours => gflops(pool, &|| fours::operations(arch)),
         // SAFETY: who asks for these has the unit.
-        Arithmetic::PairsOnAmx => gflops(pool, &|| unsafe { amx::operations::<bf16>() }),
+        Arithmetic::Bf16OnAmx => gflops(pool, &|| unsafe { amx::operations::<bf16>() }),
         // SAFETY: as above.
-        Arithmetic::FoursOnAmx => gflops(pool, &|| unsafe { amx::operations::<u8>() }),
+        Arithmetic::F16OnAmx => gflops(pool, &|| unsafe { amx::operations::<f16>() }),
+        // SAFETY: as above.
+        Arithmetic::BytesOnAmx => gflops(pool, &|| unsafe { amx::operations::<u8>() }),
     }
 }
 

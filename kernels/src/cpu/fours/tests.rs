@@ -25,7 +25,7 @@ fn kernels() -> Vec<Kernel> {
     if is_x86_feature_detected!("avx512vnni") {
         kernels.push(("dot_512", x86::dot_512::compute, [16, 64]));
     }
-    if amx::supported(Arch::new()) {
+    if amx::supported::<u8>(Arch::new()) {
         kernels.push(("amx", amx::compute, [16, 64]));
     }
     kernels

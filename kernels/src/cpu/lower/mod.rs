@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem, Rewrite};
-use half::bf16;
+use half::{bf16, f16};
 
 use super::causal_mask::CausalMask;
 use super::element::{Element, Stored, Uniform};
@@ -74,6 +74,7 @@ impl Plan {
         match problem.dtype() {
             DType::F32 => Builder::<f32>::new(problem, machine).plan(rewrite),
             DType::Bf16 => Builder::<bf16>::new(problem, machine).plan(rewrite),
+            DType::F16 => Builder::<f16>::new(problem, machine).plan(rewrite),
             DType::I8 => Builder::of_integers(problem, machine).plan_of_integers(rewrite),
             _ => None,
         }

@@ -14,13 +14,18 @@ use crate::cpu::strip::Cut;
 pub(crate) struct Cuts {
     pub(crate) f32: Cut,
     pub(crate) bf16: Cut,
+    pub(crate) f16: Cut,
     /// For 8-bit integers.
     pub(crate) bytes: Cut,
 }
 
 impl Cuts {
     pub(super) fn of<E: Element>(&self) -> Cut {
-        if E::DTYPE == DType::Bf16 { self.bf16 } else { self.f32 }
+        match E::DTYPE {
+            DType::Bf16 => self.bf16,
+            DType::F16 => self.f16,
+            _ => self.f32,
+        }
     }
 }
 

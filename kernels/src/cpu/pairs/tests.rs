@@ -1,10 +1,9 @@
-//! Both ways to multiply bf16 against f64, and whole layers.
+//! Every way to multiply bf16, against f64.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::cpu::amx;
-use crate::cpu::conforms::{conforms, cpus};
 use crate::cpu::element::Left;
 use crate::cpu::epilogue::Epilogue;
 use crate::cpu::panels::Panels;
@@ -68,7 +67,7 @@ fn product(x: &[bf16], w: &[f32], sizes: Sizes, (together, on_amx): Way) -> Vec<
 fn ways() -> impl Iterator<Item = Way> {
     let arch = Arch::new();
     let pairs = supported(arch).then_some((TOGETHER, false));
-    let on_amx = amx::supported(arch).then_some((TOGETHER, true));
+    let on_amx = amx::supported::<bf16>(arch).then_some((TOGETHER, true));
     [(1, false)].into_iter().chain(pairs).chain(on_amx)
 }
 
@@ -167,105 +166,4 @@ fn denormals_are_zero() {
     })
     .join()
     .unwrap();
-}
-
-/// Every number of rows that a micro-kernel takes, odd and even depths of one part and of several,
-/// panels that are whole and not, and stages that need whole rows.
-#[test]
-fn linear_layers_conform_on_all_vectors() {
-    for mut cpu in cpus() {
-        let in_pairs = cpu.machine.cuts.bf16.together > 1;
-        for (m, k, n) in [
-            (1, 1, 1),
-            (1, 1031, 130),
-            (2, 513, 64),
-            (3, 512, 63),
-            (4, 17, 129),
-            (5, 2, 16),
-            (6, 67, 17),
-            (7, 1025, 31),
-            (33, 9, 5),
-            (200, 33, 96),
-            (131, 257, 81),
-            (700, 3, 65),
-        ] {
-            let chains = ["linear", "linear_bias_relu", "linear+bias+gelu+add+layer_norm+softmax"];
-            for chain in chains {
-                let text = format!("{chain}/bf16/m{m}.k{k}.n{n}");
-                let [unfused, _] = conforms(&mut cpu, &text);
-                assert_eq!(unfused[0].contains("pairs"), in_pairs, "{text}: {unfused:?}");
-            }
-        }
-        conforms(&mut cpu, "mlp/bf16/m205.k35.n67.o33");
-        conforms(&mut cpu, "linear+rms_norm+silu+linear+dropout+softmax+relu/bf16/m9.k33.n21.o7");
-    }
-}
-
-/// Windows of one run and of several, of odd and even lengths, with padding and strides, before a pool
-/// whose tile is f32, and of groups, which are not multiplied in pairs.
-#[test]
-fn convolutions_conform_on_all_vectors() {
-    for mut cpu in cpus() {
-        let in_pairs = cpu.machine.cuts.bf16.together > 1;
-        for size in [
-            "n1.c1.h5.w4.k2.r1.s1",
-            "n1.c5.h6.w7.k17.r1.s1",
-            "n2.c3.h13.w10.k65.r3.s3.pad1",
-            "n1.c3.h17.w19.k64.r7.s7.stride2.pad3",
-            "n1.c2.h9.w9.k131.r3.s5.pad1",
-            "n1.c64.h7.w7.k70.r3.s3.stride2.pad1",
-            "n1.c131.h6.w5.k33.r3.s3.pad1",
-        ] {
-            for chain in ["conv2d", "conv_bn_relu", "conv+bias+gelu+add"] {
-                let text = format!("{chain}/bf16/{size}");
-                let [unfused, _] = conforms(&mut cpu, &text);
-                assert_eq!(unfused[0].contains("pairs"), in_pairs, "{text}: {unfused:?}");
-            }
-        }
-        conforms(&mut cpu, "conv_bn_relu_maxpool/bf16/n1.c3.h20.w18.k70.r3.s3.pad1");
-        conforms(&mut cpu, "conv_relu/bf16/n1.c6.h9.w8.k10.r3.s3.pad1.groups2");
-    }
-}
-
-/// Odd and even numbers of queries, keys and features, more of these than a panel has, masks, heads that
-/// share keys and that are joined, each product by itself, given scores and stages between, and what is
-/// not multiplied in pairs: few queries, and keys of an odd length.
-#[test]
-fn attention_conforms_on_all_vectors() {
-    for mut cpu in cpus() {
-        let in_pairs = cpu.machine.cuts.bf16.together > 1;
-        for (size, is_even) in [
-            ("b1.h2.q8.kv9.d2", true),
-            ("b1.h3.q77.d40", true),
-            ("b2.h2.q33.kv70.d132", true),
-            ("b1.h4.q29.kv150.d64.kvh2", true),
-            ("b1.h2.q41.kv41.d16.causal1", true),
-            ("b1.h2.q7.kv20.d6", false),
-            ("b1.h2.q19.kv21.d15", false),
-        ] {
-            for chain in [
-                "attention_head",
-                "attention_scores",
-                "attention_output",
-                "qk+scale+gelu+softmax+pv",
-                "softmax+pv",
-                "pv",
-                "qk",
-            ] {
-                if size.contains("causal") && ["pv", "qk"].contains(&chain) {
-                    continue; // A mask needs a softmax.
-                }
-                let text = format!("{chain}/bf16/{size}");
-                let [unfused, fused] = conforms(&mut cpu, &text);
-                if chain == "attention_head" {
-                    let is_said = |names: &[String]| names.iter().any(|one| one.contains("pairs"));
-                    assert_eq!(is_said(&fused), in_pairs && is_even, "{text}: {fused:?}");
-                    assert_eq!(is_said(&unfused), in_pairs && is_even, "{text}: {unfused:?}");
-                }
-            }
-        }
-        conforms(&mut cpu, "multihead_linear/bf16/b2.h3.q11.kv23.d4.n9");
-        conforms(&mut cpu, "multihead_linear/bf16/b1.h4.q30.kv31.d8.kvh2.n70");
-        conforms(&mut cpu, "attention_head/bf16/b2.h4.q1.kv2049.d64.kvh2");
-    }
 }

@@ -98,7 +98,7 @@ impl<S: Simd, E: Element, const U: usize, const REST: bool> Operands<Lanes<S, U>
                     Lanes::uniform(simd, element as u32, step as u32)
                 }
                 OperandKind::Scalar | OperandKind::Matrix => {
-                    Lanes::splat(simd, (*operands[index].at(0)).widen())
+                    Lanes { simd, v: [E::splat(simd, operands[index].at(0)); U] }
                 }
             }
         }

@@ -6,7 +6,7 @@
 use std::arch::asm;
 use std::hint::black_box;
 
-use half::bf16;
+use half::{bf16, f16};
 
 use super::tiles::{COLS, Dot, ROW_BYTES, ROWS, Shapes, Unit, left, right, sums};
 use crate::cpu::{fours, pairs};
@@ -97,6 +97,29 @@ impl Dot for bf16 {
     }
 }
 
+impl Dot for f16 {
+    const TOGETHER: usize = pairs::TOGETHER;
+
+    #[inline(always)]
+    unsafe fn add_products<const SUMS: usize, const LEFT: usize, const RIGHT: usize>() {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            asm!(
+                "tdpfp16ps tmm{}, tmm{}, tmm{}",
+                const SUMS,
+                const LEFT,
+                const RIGHT,
+                options(nostack, preserves_flags, nomem),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn finish(sum: f32, factor: f32) -> f32 {
+        sum * factor
+    }
+}
+
 impl Dot for u8 {
     const TOGETHER: usize = fours::TOGETHER;
 
@@ -129,7 +152,7 @@ impl Dot for u8 {
 pub(in crate::cpu::amx) unsafe fn operations<E: Dot>() -> f64 {
     /// Products of tiles in each sum.
     const DEPTH: usize = 1024;
-    // As two numbers of bf16 they are a little below one.
+    // As two numbers of bf16 they are a little below one, and as f16 below two.
     let numbers = black_box([0x3F7F_3F7F_u32; ROWS * COLS]);
     let rows = numbers.as_ptr().cast();
     // SAFETY: the caller's guarantee; the tiles are whole ones.

@@ -7,7 +7,9 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::LazyLock;
 
-use super::tiles::{ROW_BYTES, ROWS, TILES};
+use fusion_cost_model::DType;
+
+use super::tiles::{Dot, ROW_BYTES, ROWS, TILES};
 
 /// `ARCH_REQ_XCOMP_PERM` of Linux's `asm/prctl.h`.
 const REQUEST_PERMISSION: libc::c_long = 0x1023;
@@ -16,10 +18,10 @@ const REQUEST_PERMISSION: libc::c_long = 0x1023;
 /// volume 1, section 13.1).
 const TILE_DATA: libc::c_long = 18;
 
-/// Asks on the first call.
-pub(in crate::cpu::amx) fn granted() -> bool {
+/// For numbers of a kind. Asks on the first call.
+pub(in crate::cpu::amx) fn granted<E: Dot>() -> bool {
     static GRANTED: LazyLock<bool> = LazyLock::new(|| has_unit() && request());
-    *GRANTED
+    *GRANTED && (E::DTYPE != DType::F16 || has_f16())
 }
 
 /// Whether the processor multiplies bf16 and bytes in tiles of the size that the kernels have: leaves 7
@@ -36,6 +38,12 @@ fn has_unit() -> bool {
     let palette = __cpuid_count(TILE_LEAF, 1);
     let (row_bytes, tiles) = (palette.ebx & 0xFFFF, palette.ebx >> 16);
     [tiles, palette.ecx & 0xFFFF, row_bytes] == [TILES, ROWS, ROW_BYTES].map(|size| size as u32)
+}
+
+/// Whether a unit multiplies f16, from Granite Rapids on: the second part of leaf 7.
+fn has_f16() -> bool {
+    const F16: u32 = 1 << 21;
+    __cpuid_count(7, 0).eax >= 1 && __cpuid_count(7, 1).eax & F16 != 0
 }
 
 fn request() -> bool {

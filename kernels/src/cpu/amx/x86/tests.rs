@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use half::bf16;
+use fusion_cost_model::DType;
+use half::{bf16, f16};
 use proptest::prelude::*;
 use pulp::Arch;
 
 use super::tiles::{GROUP_BYTES, ROW_BYTES, ROWS, Shapes, TILES, Unit};
 use super::*;
 use crate::cpu::amx::supported;
-use crate::cpu::element::Element;
 use crate::cpu::epilogue::Epilogue;
 use crate::cpu::panels::Panels;
 use crate::cpu::strip::{Cut, Factors, Source};
@@ -37,10 +37,17 @@ fn group(bytes: &[u8], at: usize) -> [u8; GROUP_BYTES] {
     bytes[at * GROUP_BYTES..][..GROUP_BYTES].try_into().unwrap()
 }
 
-fn dot<E: Element>(sum: [u8; 4], left: [u8; 4], right: [u8; 4]) -> [u8; 4] {
-    if E::DTYPE == fusion_cost_model::DType::Bf16 {
-        let half =
-            |four: [u8; 4], at: usize| bf16::from_le_bytes([four[at], four[at + 1]]).to_f32();
+fn dot<E: Dot>(sum: [u8; 4], left: [u8; 4], right: [u8; 4]) -> [u8; 4] {
+    if E::TOGETHER == pairs::TOGETHER {
+        let half = |four: [u8; 4], at: usize| {
+            let bytes = [four[at], four[at + 1]];
+            let is_f16 = E::DTYPE == DType::F16;
+            if is_f16 {
+                f16::from_le_bytes(bytes).to_f32()
+            } else {
+                bf16::from_le_bytes(bytes).to_f32()
+            }
+        };
         // The product of the lower numbers is added first.
         let sum = half(left, 0).mul_add(half(right, 0), f32::from_le_bytes(sum));
         return half(left, 2).mul_add(half(right, 2), sum).to_le_bytes();
@@ -156,8 +163,10 @@ fn check<E: Dot>(sizes: Sizes, number: impl Fn(usize) -> f32, weight: impl Fn(us
     };
     let factors: Vec<f32> = (0..rows).map(|row| 0.25 * (row % 5 + 1) as f32).collect();
     type Compute<E> = unsafe fn(&Strip<E>);
-    let units: [(bool, Compute<E>); 2] =
-        [(true, strips::compute::<Model, E>), (supported(Arch::new()), strips::compute::<Amx, E>)];
+    let units: [(bool, Compute<E>); 2] = [
+        (true, strips::compute::<Model, E>),
+        (supported::<E>(Arch::new()), strips::compute::<Amx, E>),
+    ];
     for compute in units.into_iter().filter_map(|(is_there, compute)| is_there.then_some(compute)) {
         // Beside the last column lies what must stay.
         let target_stride = n + 3;
@@ -221,12 +230,17 @@ fn sizes(together: usize) -> impl Strategy<Value = Sizes> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if supported(Arch::new()) { 60 } else { 120 }))]
+    #![proptest_config(ProptestConfig::with_cases(if supported::<bf16>(Arch::new()) { 60 } else { 120 }))]
 
     /// Sums of whole numbers are exact in any order.
     #[test]
     fn sums_of_bf16_are_those_of_whole_numbers(sizes in sizes(pairs::TOGETHER)) {
         check::<bf16>(sizes, |at| mixed(at, 31) - 15.0, |at| mixed(at * 7 + 3, 31) - 15.0);
+    }
+
+    #[test]
+    fn sums_of_f16_are_those_of_whole_numbers(sizes in sizes(pairs::TOGETHER)) {
+        check::<f16>(sizes, |at| mixed(at, 31) - 15.0, |at| mixed(at * 7 + 3, 31) - 15.0);
     }
 
     #[test]
@@ -259,7 +273,12 @@ fn all_sizes_of_a_tile_fit_their_instruction() {
 
 #[test]
 fn operations_are_counted() {
-    if supported(Arch::new()) {
+    if supported::<f16>(Arch::new()) {
+        // SAFETY: the unit is there.
+        let pairs = unsafe { operations::<f16>() };
+        assert_eq!(pairs, f64::from(2 * 16 * 16 * 32 * 4 * 1024));
+    }
+    if supported::<bf16>(Arch::new()) {
         // SAFETY: the unit is there.
         let [pairs, fours] = unsafe { [operations::<bf16>(), operations::<u8>()] };
         assert_eq!(pairs, f64::from(2 * 16 * 16 * 32 * 4 * 1024));

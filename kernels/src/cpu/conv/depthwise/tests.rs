@@ -48,6 +48,7 @@ fn every_width_of_image_and_channels() {
             );
             conforms(&mut cpu, &text);
             conforms(&mut cpu, &text.replace("/f32/", "/bf16/"));
+            conforms(&mut cpu, &text.replace("/f32/", "/f16/"));
             let of_integers = text.replace("bn_relu/f32", "bn_relu+requantize/i8");
             conforms(&mut cpu, &of_integers);
         }
