@@ -64,6 +64,7 @@ mod tail;
 mod tensors;
 mod topology;
 mod transpose;
+mod widened;
 
 pub use backend::{Cpu, Vectors};
 pub use caches::observed_caches;

@@ -259,6 +259,9 @@ impl<E: Left> Strip<E> {
     /// `V` vectors of columns; the last one may be cut short.
     #[inline(always)]
     fn panel<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
+        if self.is_widened() {
+            return self.compute_widened::<S, V, REST>(simd);
+        }
         let blocks = self.rows.div_ceil(ROWS);
         for part in 0..self.parts() {
             let part = self.part(part, 1);
@@ -271,16 +274,7 @@ impl<E: Left> Strip<E> {
                 let strip = Self { factors, ..self };
                 let ahead = ahead.of_block(block);
                 let part = Part { strip, first: rows.start, from, to, ahead };
-                // A function of its own for each count of rows: in one large function the sums would
-                // not stay in registers.
-                match rows.len() {
-                    1 => simd.vectorize(Sums::<E, 1, V, 4, REST>(part)),
-                    2 => simd.vectorize(Sums::<E, 2, V, 2, REST>(part)),
-                    3 => simd.vectorize(Sums::<E, 3, V, 1, REST>(part)),
-                    4 => simd.vectorize(Sums::<E, 4, V, 1, REST>(part)),
-                    5 => simd.vectorize(Sums::<E, 5, V, 1, REST>(part)),
-                    _ => simd.vectorize(Sums::<E, 6, V, 1, REST>(part)),
-                }
+                part.multiply::<S, V, REST>(simd, rows.len());
                 if to == self.k && !self.epilogue.is_none() {
                     simd.vectorize(Finish::<E, V, REST> { strip: self, rows });
                 }
@@ -291,12 +285,30 @@ impl<E: Left> Strip<E> {
 
 /// A few rows from `first` on times the rows `from..to` of the panel.
 #[derive(Clone, Copy)]
-struct Part<E: Left> {
-    strip: Strip<E>,
-    first: usize,
-    from: usize,
-    to: usize,
-    ahead: Ahead,
+pub(super) struct Part<E: Left> {
+    pub(super) strip: Strip<E>,
+    pub(super) first: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) ahead: Ahead,
+}
+
+impl<E: Left> Part<E> {
+    /// Computes it with this many rows. There is a function of its own for each count: in one large
+    /// function the sums would not stay in registers.
+    #[inline(always)]
+    pub(super) fn multiply<S: Simd, const V: usize, const REST: bool>(self, simd: S, rows: usize) {
+        match rows {
+            1 => simd.vectorize(Sums::<E, 1, V, 4, REST>(self)),
+            2 => simd.vectorize(Sums::<E, 2, V, 2, REST>(self)),
+            3 => simd.vectorize(Sums::<E, 3, V, 1, REST>(self)),
+            // More rows of narrower numbers are widened.
+            _ if const { size_of::<E>() < size_of::<f32>() } => unreachable!(),
+            4 => simd.vectorize(Sums::<E, 4, V, 1, REST>(self)),
+            5 => simd.vectorize(Sums::<E, 5, V, 1, REST>(self)),
+            _ => simd.vectorize(Sums::<E, 6, V, 1, REST>(self)),
+        }
+    }
 }
 
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
