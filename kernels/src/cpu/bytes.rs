@@ -11,18 +11,16 @@ use super::amx;
 use super::element::{Element, Left, Stored, load_each};
 use super::fours;
 use super::lanes::LaneMask;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use super::lanes::{AVX2, AVX512};
 use super::strip::{Cut, Strip};
 
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+use super::neon;
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+use std::arch::aarch64 as arm;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64 as x86;
-
-/// Bytes of a vector of AVX-512: vectors have this size only where the processor has it.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const AVX512: usize = 64;
-
-/// Bytes of a vector of AVX2, likewise.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const AVX2: usize = 32;
 
 impl Element for u8 {
     const DTYPE: DType = DType::I8;
@@ -169,34 +167,22 @@ unsafe fn load_bytes<S: Simd, E: Element>(simd: S, source: *const E) -> S::f32s 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the vectors have the sizes that are matched; the rest is the caller's guarantee.
     unsafe {
-        let is_signed = matches!(E::STORED, Stored::I8);
         match size_of::<S::f32s>() {
-            AVX512 => {
-                let bytes = source.cast::<x86::__m128i>().read_unaligned();
-                let whole = if is_signed {
-                    x86::_mm512_cvtepi8_epi32(bytes)
-                } else {
-                    x86::_mm512_cvtepu8_epi32(bytes)
-                };
-                return std::mem::transmute_copy(&x86::_mm512_cvtepi32_ps(whole));
-            }
-            AVX2 => {
-                let bytes = x86::_mm_loadl_epi64(source.cast());
-                let whole = if is_signed {
-                    x86::_mm256_cvtepi8_epi32(bytes)
-                } else {
-                    x86::_mm256_cvtepu8_epi32(bytes)
-                };
-                return std::mem::transmute_copy(&x86::_mm256_cvtepi32_ps(whole));
-            }
+            AVX512 => return widen_16::<S, E>(source.cast::<x86::__m128i>().read_unaligned()),
+            AVX2 => return widen_8::<S, E>(x86::_mm_loadl_epi64(source.cast())),
             _ => {}
         }
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    if size_of::<S::f32s>() == neon::VECTOR_BYTES {
+        // SAFETY: the caller's guarantee.
+        return unsafe { widen_4::<S, E>(source.cast::<u32>().read_unaligned()) };
     }
     // SAFETY: the caller's guarantee.
     unsafe { load_each(simd, source, S::F32_LANES) }
 }
 
-/// The first lanes.
+/// The first lanes of one.
 ///
 /// # Safety
 ///
@@ -207,6 +193,26 @@ unsafe fn load_some_bytes<S: Simd, E: Element>(
     source: *const E,
     lanes: LaneMask<S>,
 ) -> S::f32s {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: as for `load_bytes`; only the lanes of the mask are read.
+    unsafe {
+        match size_of::<S::f32s>() {
+            AVX512 => {
+                let first = ((1_u32 << lanes.count) - 1) as x86::__mmask16;
+                return widen_16::<S, E>(x86::_mm_maskz_loadu_epi8(first, source.cast()));
+            }
+            AVX2 if lanes.count < S::F32_LANES => {
+                let bytes = load_first_of_8(source.cast(), lanes.count);
+                return widen_8::<S, E>(x86::_mm_cvtsi64_si128(bytes.cast_signed()));
+            }
+            _ => {}
+        }
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    if size_of::<S::f32s>() == neon::VECTOR_BYTES && lanes.count < S::F32_LANES {
+        // SAFETY: the caller's guarantee; three bytes are half of what the register has.
+        return unsafe { widen_4::<S, E>(load_first_of_8(source.cast(), lanes.count) as u32) };
+    }
     // SAFETY: the caller's guarantee.
     unsafe {
         if lanes.count == S::F32_LANES {
@@ -215,6 +221,85 @@ unsafe fn load_some_bytes<S: Simd, E: Element>(
             load_each(simd, source, lanes.count)
         }
     }
+}
+
+/// # Safety
+///
+/// `S` must be AVX-512.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn widen_16<S: Simd, E: Element>(bytes: x86::__m128i) -> S::f32s {
+    // SAFETY: the caller's guarantee; both are vectors of 64 bytes.
+    unsafe {
+        let whole = if matches!(E::STORED, Stored::I8) {
+            x86::_mm512_cvtepi8_epi32(bytes)
+        } else {
+            x86::_mm512_cvtepu8_epi32(bytes)
+        };
+        std::mem::transmute_copy(&x86::_mm512_cvtepi32_ps(whole))
+    }
+}
+
+/// # Safety
+///
+/// `S` must be AVX2.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn widen_8<S: Simd, E: Element>(bytes: x86::__m128i) -> S::f32s {
+    // SAFETY: the caller's guarantee; both are vectors of 32 bytes.
+    unsafe {
+        let whole = if matches!(E::STORED, Stored::I8) {
+            x86::_mm256_cvtepi8_epi32(bytes)
+        } else {
+            x86::_mm256_cvtepu8_epi32(bytes)
+        };
+        std::mem::transmute_copy(&x86::_mm256_cvtepi32_ps(whole))
+    }
+}
+
+/// # Safety
+///
+/// `S` must be NEON.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[inline(always)]
+unsafe fn widen_4<S: Simd, E: Element>(bytes: u32) -> S::f32s {
+    // SAFETY: NEON is part of every aarch64; both are vectors of 16 bytes.
+    unsafe {
+        let bytes = arm::vcreate_u8(u64::from(bytes));
+        let numbers = if matches!(E::STORED, Stored::I8) {
+            let words = arm::vget_low_s16(arm::vmovl_s8(arm::vreinterpret_s8_u8(bytes)));
+            arm::vcvtq_f32_s32(arm::vmovl_s16(words))
+        } else {
+            arm::vcvtq_f32_u32(arm::vmovl_u16(arm::vget_low_u16(arm::vmovl_u8(bytes))))
+        };
+        std::mem::transmute_copy(&numbers)
+    }
+}
+
+/// The first of eight bytes, in a register; the others are zero.
+///
+/// # Safety
+///
+/// `source` must be valid for reads of `count` bytes, fewer than eight.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[inline(always)]
+unsafe fn load_first_of_8(source: *const u8, count: usize) -> u64 {
+    let (mut bytes, mut at) = (0_u64, 0);
+    // SAFETY: the caller's guarantee.
+    unsafe {
+        if count & 4 > 0 {
+            bytes = u64::from(source.cast::<u32>().read_unaligned());
+            at = 4;
+        }
+        if count & 2 > 0 {
+            bytes |= u64::from(source.add(at).cast::<u16>().read_unaligned()) << (8 * at);
+            at += 2;
+        }
+        if count & 1 > 0 {
+            bytes |= u64::from(source.add(at).read()) << (8 * at);
+        }
+    }
+    bytes
 }
 
 /// # Safety
@@ -312,9 +397,14 @@ mod tests {
             .chain([0.499_999_97, 254.500_02, 1e9, -1e9, f32::INFINITY, f32::NEG_INFINITY])
             .chain([f32::NAN, -f32::NAN, f32::MIN_POSITIVE, -0.0])
             .collect();
-        for arch in Vectors::all() {
+        // Every length of the last vector, from both ends.
+        let lengths = 0..40;
+        let parts =
+            lengths.flat_map(|length| [&numbers[..length], &numbers[numbers.len() - length..]]);
+        let parts = parts.chain([&numbers[..]]);
+        for (numbers, arch) in parts.flat_map(|part| Vectors::all().map(move |arch| (part, arch))) {
             let (mut unsigned, mut back) = (vec![7_u8; numbers.len()], vec![7.0; numbers.len()]);
-            arch.dispatch(There(&numbers, &mut unsigned, &mut back));
+            arch.dispatch(There(numbers, &mut unsigned, &mut back));
             for ((&number, &stored), &back) in numbers.iter().zip(&unsigned).zip(&back) {
                 let expected = number.round_ties_even().clamp(0.0, 255.0);
                 let expected = if number.is_nan() { 0.0 } else { expected };
@@ -322,7 +412,7 @@ mod tests {
                 assert_eq!(back, expected, "{number}");
             }
             let (mut signed, mut back) = (vec![7_i8; numbers.len()], vec![7.0; numbers.len()]);
-            arch.dispatch(There(&numbers, &mut signed, &mut back));
+            arch.dispatch(There(numbers, &mut signed, &mut back));
             for ((&number, &stored), &back) in numbers.iter().zip(&signed).zip(&back) {
                 let expected = number.round_ties_even().clamp(-128.0, 127.0);
                 let expected = if number.is_nan() { 0.0 } else { expected };

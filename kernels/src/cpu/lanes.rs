@@ -9,6 +9,14 @@ use super::approximation as approx;
 use super::element::Element;
 use crate::random;
 
+/// Bytes of a vector of AVX-512: vectors have this size only where the processor has it.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) const AVX512: usize = 64;
+
+/// Bytes of a vector of AVX2, likewise.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) const AVX2: usize = 32;
+
 /// `U` vector registers of f32: the tile that a pointwise formula works on at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes<S: Simd, const U: usize> {

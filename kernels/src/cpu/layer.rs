@@ -6,12 +6,13 @@ use fusion_cost_model::DType;
 use pulp::Arch;
 
 use super::element::{Element, Left, Uniform};
+use super::factors::Factors;
 use super::gemm::{Grid, share};
 use super::kernel::Located;
 use super::panels::Panels;
 use super::row_stage::RowStage;
 use super::row_target::Target;
-use super::strip::{Factors, Source, Strip};
+use super::strip::{Source, Strip};
 use super::tail::{Block, Rows, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -201,6 +202,7 @@ impl<E: Left> Layer<E> {
             source: Source::rows(source, k),
             panel: w.at(place).cast_const(),
             panel_stride,
+            is_padded: true,
             target: sums,
             target_stride: stride,
             factors: Factors::all(&raw const self.scale),

@@ -29,6 +29,7 @@ mod element;
 mod elementwise;
 mod epilogue;
 mod f16;
+mod factors;
 mod fold;
 mod folded;
 mod fours;

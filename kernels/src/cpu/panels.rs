@@ -85,7 +85,8 @@ mod tests {
     use super::*;
     use crate::cpu::conforms::{conforms, cpus};
     use crate::cpu::epilogue::Epilogue;
-    use crate::cpu::strip::{Factors, Source, Strip};
+    use crate::cpu::factors::Factors;
+    use crate::cpu::strip::{Source, Strip};
 
     #[test]
     fn packed_weights_are_those_of_each_column_and_zeros() {
@@ -188,6 +189,7 @@ mod tests {
                 source: Source::rows(input.as_ptr(), k),
                 panel: packed[place..].as_ptr(),
                 panel_stride,
+                is_padded: true,
                 target: output[col..].as_mut_ptr(),
                 target_stride: n,
                 factors: Factors::one(),

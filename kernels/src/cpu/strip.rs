@@ -14,6 +14,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::element::{Element, Left};
 use super::epilogue::Epilogue;
+use super::factors::Factors;
 use super::gemm::share;
 use super::lanes::first_lanes;
 use super::sums::{Ahead, Terms};
@@ -93,50 +94,6 @@ impl WithSimd for Width {
     }
 }
 
-/// What the rows of a product are multiplied with: one number, or one for each row.
-#[derive(Clone, Copy)]
-pub(crate) struct Factors {
-    first: *const f32,
-    step: usize,
-}
-
-static ONE: f32 = 1.0;
-
-impl Factors {
-    /// Nothing changes.
-    pub(crate) fn one() -> Self {
-        Self::all(&raw const ONE)
-    }
-
-    /// The same for all rows.
-    pub(crate) fn all(factor: *const f32) -> Self {
-        Self { first: factor, step: 0 }
-    }
-
-    /// One after the other.
-    pub(crate) fn each(first: *const f32) -> Self {
-        Self { first, step: 1 }
-    }
-
-    /// That of a row.
-    ///
-    /// # Safety
-    ///
-    /// There must be one for the row.
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", not(miri))),
-        expect(
-            dead_code,
-            reason = "only micro-kernels of x86-64 multiply integers or pairs of bf16"
-        )
-    )]
-    #[inline(always)]
-    pub(super) unsafe fn of_row(&self, row: usize) -> f32 {
-        // SAFETY: the caller's guarantee.
-        unsafe { *self.first.wrapping_add(row * self.step) }
-    }
-}
-
 /// A matrix in memory whose rows are multiplied with panels: rows of numbers, or the windows of the
 /// pixels of an image.
 #[derive(Clone, Copy)]
@@ -191,6 +148,8 @@ pub(crate) struct Strip<E: Left = f32> {
     pub(crate) panel: *const E::Weight,
     /// Numbers from one row of the panel to the next.
     pub(crate) panel_stride: usize,
+    /// Whether each of its rows goes on up to a whole vector.
+    pub(crate) is_padded: bool,
     pub(crate) target: *mut f32,
     /// Numbers from one row of the target to the next.
     pub(crate) target_stride: usize,
@@ -223,7 +182,8 @@ impl<E: Left> WithSimd for Compute<E> {
     fn with_simd<S: Simd>(self, simd: S) {
         let vectors = self.0.cols.div_ceil(S::F32_LANES);
         let whole = self.0.cols.is_multiple_of(S::F32_LANES);
-        if S::REGISTER_COUNT >= 32 {
+        // A constant, so that nothing is compiled of the other branch.
+        if const { S::REGISTER_COUNT >= 32 } {
             match (vectors, whole) {
                 (1, _) => self.0.panel::<S, 1, true>(simd),
                 (2, _) => self.0.panel::<S, 2, true>(simd),
@@ -332,9 +292,8 @@ impl<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool> 
             rows[r] = source.row(first + r);
             r += 1;
         }
-        // A packed panel goes on up to a whole vector, which is read faster than a part.
-        let is_padded = panel_stride == V * S::F32_LANES;
-        let last_of_panel = if is_padded { first_lanes(simd, S::F32_LANES) } else { last };
+        // A whole vector is read faster than a part.
+        let last_of_panel = if strip.is_padded { first_lanes(simd, S::F32_LANES) } else { last };
         let terms = Terms { source, rows, panel, panel_stride, from, to, last: last_of_panel };
         // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the numbers
         // of the source are those of the sizes.
@@ -408,41 +367,4 @@ impl<E: Left, const V: usize, const REST: bool> WithSimd for Finish<E, V, REST> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_part_of_a_panel_has_only_a_few_rows() {
-        let source = Source::rows(std::ptr::null::<f32>(), 0);
-        let whole = Strip {
-            rows: 6,
-            k: 0,
-            cols: 16,
-            source,
-            panel: std::ptr::null(),
-            panel_stride: 16,
-            target: std::ptr::null_mut(),
-            target_stride: 16,
-            factors: Factors::one(),
-            epilogue: Epilogue::NONE,
-            depth: 0,
-        };
-        for (k, depth) in (0..2000).flat_map(|k| [32, 84, 340].map(|depth| (k, depth))) {
-            let strip = Strip { k, depth, ..whole };
-            for together in [1, 2] {
-                let mut next = 0;
-                let mut lengths = Vec::new();
-                for part in (0..strip.parts()).map(|index| strip.part(index, together)) {
-                    assert_eq!(part.start, next);
-                    assert!(part.start.is_multiple_of(together) && part.len() <= depth);
-                    lengths.push(part.len());
-                    next = part.end;
-                }
-                assert_eq!((next, lengths.len()), (k, k.div_ceil(depth)));
-                let range = lengths.iter().max().zip(lengths.iter().min());
-                let is_even = range.is_none_or(|(most, least)| most - least < 2 * together);
-                assert!(is_even, "{k} in parts of {depth}: {lengths:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -39,9 +39,25 @@ impl Ahead {
         Self { first: part.end * panel_stride, share, step }
     }
 
+    /// For the first of some blocks that are multiplied with a copy of `terms` rows of a panel, where
+    /// `bytes` of the panel itself lie at `next`, which the next copy is made of.
+    pub(super) fn of_copy(
+        copy: *const f32,
+        next: *const u8,
+        bytes: usize,
+        terms: usize,
+        blocks: usize,
+    ) -> Self {
+        let number = size_of::<f32>();
+        let apart = next.addr().wrapping_sub(copy.addr()).cast_signed() / number.cast_signed();
+        let share = (bytes / number).div_ceil(blocks);
+        let step = (bytes * TERMS).div_ceil(terms * number * blocks);
+        Self { first: apart.cast_unsigned(), share, step }
+    }
+
     /// For another one of them.
     pub(super) const fn of_block(self, block: usize) -> Self {
-        Self { first: self.first + block * self.share, ..self }
+        Self { first: self.first.wrapping_add(block * self.share), ..self }
     }
 }
 

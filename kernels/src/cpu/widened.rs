@@ -10,9 +10,10 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::element::{Element, Left};
+use super::factors::Factors;
 use super::gemm::share;
 use super::lanes::first_lanes;
-use super::strip::{Factors, Part, ROWS, Source, Strip};
+use super::strip::{Part, ROWS, Source, Strip};
 use super::sums::Ahead;
 
 /// Rows that a micro-kernel widens panels for as it reads them.
@@ -58,28 +59,33 @@ impl<E: Left> Strip<E> {
             let (from, to) = (part.start, part.end);
             self.widen_panel::<S, V>(simd, &part, panel);
             let factors = if to == self.k { self.factors } else { Factors::one() };
-            let ahead = Ahead::new(&part, blocks, 0);
+            // They are those of the part, in their places in the whole.
+            let widened = panel.wrapping_sub(from * width).cast_const();
+            let next = self.panel.wrapping_add(to * self.panel_stride).cast();
+            let bytes = part.len() * self.panel_stride * size_of::<E::Weight>();
+            let ahead = Ahead::of_copy(widened, next, bytes, part.len(), blocks);
             for block in 0..blocks {
                 let rows = share(self.rows, block, blocks);
                 let stride = part.len() + BEHIND;
                 for (place, row) in rows.clone().enumerate() {
                     self.widen_row(simd, row, &part, numbers.wrapping_add(place * stride));
                 }
-                // They are those of the part and of the block, in their places in the whole.
                 let source = numbers.wrapping_sub(rows.start * stride + from).cast_const();
                 let strip = Strip {
                     rows: self.rows,
                     k: self.k,
                     cols: self.cols,
                     source: Source::rows(source, stride),
-                    panel: panel.wrapping_sub(from * width).cast_const(),
+                    panel: widened,
                     panel_stride: width,
+                    is_padded: true,
                     target: self.target,
                     target_stride: self.target_stride,
                     factors,
                     epilogue: self.epilogue,
                     depth,
                 };
+                let ahead = ahead.of_block(block);
                 let part = Part { strip, first: rows.start, from, to, ahead };
                 multiply::<S, V, REST>(simd, part, rows.len());
             }
@@ -91,7 +97,7 @@ impl<E: Left> Strip<E> {
     fn widen_panel<S: Simd, const V: usize>(&self, simd: S, rows: &Range<usize>, target: *mut f32) {
         let (width, stride) = (V * S::F32_LANES, self.panel_stride);
         let source = self.panel.wrapping_add(rows.start * stride);
-        if stride == width {
+        if self.is_padded && stride == width {
             let count = rows.len() * width;
             return simd.vectorize(Widen { source, count, target });
         }

@@ -7,7 +7,8 @@ use super::rooms::convert;
 use super::{AttentionKernel, Scores, Shape};
 use crate::cpu::element::Uniform;
 use crate::cpu::epilogue::Epilogue;
-use crate::cpu::strip::{Cut, Factors, Source, Strip};
+use crate::cpu::factors::Factors;
+use crate::cpu::strip::{Cut, Source, Strip};
 
 /// Where a product with values goes, and how large it is.
 pub(super) struct Product {
@@ -106,6 +107,7 @@ impl<E: Uniform> AttentionKernel<E> {
         let Some(values) = self.values_of(thread, of_keys, held) else { return };
         let strip = Strip {
             factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
+            is_padded: false,
             ..whole([rows, used], Source::rows(panel, stride), values, (target, target_stride))
         };
         // SAFETY: the caller's guarantee.
@@ -137,7 +139,10 @@ impl<E: Uniform> AttentionKernel<E> {
         };
         let place = |col| packed.map_or((col, d), |panels| panels.place(col));
         let source = Source::rows(probabilities.cast_const(), stride);
-        let strip = whole([rows, used], source, values.cast_const(), (target, target_stride));
+        let strip = Strip {
+            is_padded: packed.is_some(),
+            ..whole([rows, used], source, values.cast_const(), (target, target_stride))
+        };
         // SAFETY: the caller's guarantee.
         unsafe { times_panels(arch, cut, d, place, strip) };
     }
@@ -157,6 +162,7 @@ fn whole<L: Uniform>(
         source,
         panel,
         panel_stride: 0,
+        is_padded: true,
         target,
         target_stride,
         factors: Factors::one(),

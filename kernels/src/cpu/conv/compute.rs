@@ -6,9 +6,10 @@ use pulp::Arch;
 
 use super::super::element::{Element, Left};
 use super::super::epilogue::Epilogue;
+use super::super::factors::Factors;
 use super::super::gemm::{View, gemm};
 use super::super::max_pool::{Image, PoolRows};
-use super::super::strip::{Factors, Source, Strip};
+use super::super::strip::{Source, Strip};
 use super::super::tail::{Block, Rows, Stretch};
 use super::depthwise::{Depthwise, takes_two};
 use super::direct::Direct;
@@ -145,6 +146,7 @@ impl<E: Left, O: Element> ConvKernel<E, O> {
                         source: Source::rows(patches, depth),
                         panel: filter.wrapping_add(col).cast_const(),
                         panel_stride: out_channels,
+                        is_padded: false,
                         target,
                         target_stride: stride,
                         factors: Factors::all(&raw const self.scale),

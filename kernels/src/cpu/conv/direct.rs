@@ -9,9 +9,10 @@ use std::ops::Range;
 use pulp::Arch;
 
 use super::super::element::{Element, Left};
+use super::super::factors::Factors;
 use super::super::kernel::Located;
 use super::super::panels::Panels;
-use super::super::strip::{Factors, Source, Strip};
+use super::super::strip::{Source, Strip};
 use super::super::tail::{Block, Rows, Tail};
 use super::shape::Shape;
 
@@ -77,6 +78,7 @@ impl<E: Left> Direct<'_, E> {
                 source,
                 panel: self.filter.at(place),
                 panel_stride,
+                is_padded: true,
                 target,
                 target_stride,
                 factors: Factors::all(self.scale),

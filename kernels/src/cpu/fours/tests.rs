@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::cpu::amx;
 use crate::cpu::epilogue::Epilogue;
+use crate::cpu::factors::Factors;
 use crate::cpu::panels::Panels;
-use crate::cpu::strip::{Cut, Factors, Source};
+use crate::cpu::strip::{Cut, Source};
 
 /// A micro-kernel with the lanes and the columns of its panels.
 type Kernel = (&'static str, unsafe fn(&Strip<u8>), [usize; 2]);
@@ -86,6 +87,7 @@ impl Case {
                     },
                     panel: packed[place..].as_ptr(),
                     panel_stride,
+                    is_padded: true,
                     target: target[col..].as_mut_ptr(),
                     target_stride: stride,
                     factors: Factors::all(&raw const factor),

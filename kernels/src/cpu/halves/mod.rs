@@ -4,6 +4,8 @@ use pulp::Simd;
 
 use super::element::{Element, load_each};
 use super::lanes::LaneMask;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use super::lanes::{AVX2, AVX512};
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 use super::neon;
 
@@ -11,14 +13,6 @@ use super::neon;
 use std::arch::aarch64 as arm;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64 as x86;
-
-/// Bytes of a vector of AVX-512: vectors have this size only where the processor has it.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) const AVX512: usize = 64;
-
-/// Bytes of a vector of AVX2, likewise.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) const AVX2: usize = 32;
 
 /// A format of two bytes: its numbers as f32, which is exact, and the nearest ones to numbers of f32, to
 /// the even one in the middle.

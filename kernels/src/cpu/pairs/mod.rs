@@ -112,8 +112,9 @@ pub(crate) mod x86 {
     use half::bf16;
 
     use super::TOGETHER;
+    use crate::cpu::factors::Factors;
     use crate::cpu::gemm::share;
-    use crate::cpu::strip::{Factors, ROWS, Strip, divide};
+    use crate::cpu::strip::{ROWS, Strip, divide};
 
     /// Sums in a vector.
     pub(crate) const LANES: usize = 16;

@@ -6,8 +6,9 @@ use super::*;
 use crate::cpu::amx;
 use crate::cpu::element::Left;
 use crate::cpu::epilogue::Epilogue;
+use crate::cpu::factors::Factors;
 use crate::cpu::panels::Panels;
-use crate::cpu::strip::{Cut, Factors, Source};
+use crate::cpu::strip::{Cut, Source};
 
 /// The largest relative error of rounding to f32.
 const UNIT: f64 = f32::EPSILON as f64 / 2.0;
@@ -48,6 +49,7 @@ fn product(x: &[bf16], w: &[f32], sizes: Sizes, (together, on_amx): Way) -> Vec<
             source: Source { run, run_stride: run + 1, ..Source::rows(source.as_ptr(), stride) },
             panel: packed[place..].as_ptr(),
             panel_stride,
+            is_padded: true,
             target: tile.as_mut_ptr(),
             target_stride: cut.width,
             factors: Factors::one(),

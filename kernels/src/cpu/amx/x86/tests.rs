@@ -11,8 +11,9 @@ use super::tiles::{GROUP_BYTES, ROW_BYTES, ROWS, Shapes, TILES, Unit};
 use super::*;
 use crate::cpu::amx::supported;
 use crate::cpu::epilogue::Epilogue;
+use crate::cpu::factors::Factors;
 use crate::cpu::panels::Panels;
-use crate::cpu::strip::{Cut, Factors, Source};
+use crate::cpu::strip::{Cut, Source};
 use crate::cpu::{fours, pairs};
 
 type Bytes = [[u8; ROW_BYTES]; ROWS];
@@ -180,6 +181,7 @@ fn check<E: Dot>(sizes: Sizes, number: impl Fn(usize) -> f32, weight: impl Fn(us
                 source,
                 panel: packed[place..].as_ptr(),
                 panel_stride,
+                is_padded: true,
                 // Without rows there is no target.
                 target: target.as_mut_ptr().wrapping_add(col),
                 target_stride,
