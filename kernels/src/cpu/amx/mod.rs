@@ -9,10 +9,11 @@
 //! Rows of a tile are a constant stride apart, so that one has rows of one line of pixels only. Groups
 //! that do not lie side by side, such as those of a narrow window, are gathered first.
 //!
-//! Products of bf16 are exact in f32. The unit adds those of a tile to a sum of their own, and that to the
-//! tile of sums, each time rounding to the nearest: a sum is off by no more than one rounding step of f32
-//! for each term and two for each sixteen groups. Denormals are zeros before and after, as for `pairs`.
-//! Sums of integers are exact.
+//! Products of bf16 and of f16 are exact in f32. The unit adds those of a tile to a sum of their own,
+//! and that to the tile of sums, each time rounding to the nearest: a sum is off by no more than one
+//! rounding step of f32 for each term and two for each sixteen groups. Denormals of bf16 and of f32 are
+//! zeros before and after, as for `pairs`; those of f16 count for what they are. Sums of integers are
+//! exact.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod x86;
