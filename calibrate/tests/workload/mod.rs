@@ -224,12 +224,13 @@ fn a_model_is_run_in_every_way() {
     assert!(measurement["against_itself"]["value"].as_f64().unwrap() > 0.0);
     assert!(measurement["results_apart"].as_f64().unwrap() < 1e-5);
     assert!(measurement["proved"].as_u64().unwrap() >= 1);
-    // The layers together take about as long as the way that they are of.
+    // The layers together take about as long as the way that they are of. Beside other tests either may take
+    // some times as long; another unit would be a thousand.
     let of_unfused = json["operators"].as_array().unwrap().iter();
     let of_unfused = of_unfused.filter(|one| one["way"] == "unfused");
     let sum: f64 = of_unfused.map(|one| one["measured_ms"].as_f64().unwrap()).sum();
     let whole = ways[0]["measured_ms"]["value"].as_f64().unwrap();
-    assert!(sum > 0.3 * whole && sum < 5.0 * whole, "{sum} {whole}");
+    assert!(sum > whole / 30.0 && sum < 30.0 * whole, "{sum} {whole}");
 
     let mut validate = calibrate(folder.path(), &["trace", "validate", "--operators", "w.json"]);
     validate.assert().success().stdout(contains("unfused").and(contains("best-partition")));
