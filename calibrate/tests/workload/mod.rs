@@ -224,16 +224,29 @@ fn a_model_is_run_in_every_way() {
     assert!(measurement["against_itself"]["value"].as_f64().unwrap() > 0.0);
     assert!(measurement["results_apart"].as_f64().unwrap() < 1e-5);
     assert!(measurement["proved"].as_u64().unwrap() >= 1);
-    // The layers together take about as long as the way that they are of. Beside other tests either may take
-    // some times as long; another unit would be a thousand.
-    let of_unfused = json["operators"].as_array().unwrap().iter();
-    let of_unfused = of_unfused.filter(|one| one["way"] == "unfused");
-    let sum: f64 = of_unfused.map(|one| one["measured_ms"].as_f64().unwrap()).sum();
-    let whole = ways[0]["measured_ms"]["value"].as_f64().unwrap();
-    assert!(sum > whole / 30.0 && sum < 30.0 * whole, "{sum} {whole}");
+    // The layers together take about as long as the way that they are of. Both are measured within seconds,
+    // in which other tests may begin or end: then they are measured again.
+    let again = || {
+        let mut command = calibrate(folder.path(), &WORKLOAD);
+        let args = ["--quick", "--force", "--seed", "3", "--json", "--output", "again.json"];
+        command.args(args).assert().success();
+        let json = std::fs::read_to_string(folder.path().join("again.json")).unwrap();
+        serde_json::from_str::<Value>(&json).unwrap()
+    };
+    let agree = |[sum, whole]: [f64; 2]| sum > 0.3 * whole && sum < 5.0 * whole;
+    let first = of_layers_and_whole(&json);
+    assert!(agree(first) || (0..2).any(|_| agree(of_layers_and_whole(&again()))), "{first:?}");
 
     let mut validate = calibrate(folder.path(), &["trace", "validate", "--operators", "w.json"]);
     validate.assert().success().stdout(contains("unfused").and(contains("best-partition")));
+}
+
+/// Milliseconds of the unfused layers together, and of the unfused way.
+fn of_layers_and_whole(json: &Value) -> [f64; 2] {
+    let of_unfused = json["operators"].as_array().unwrap().iter();
+    let of_unfused = of_unfused.filter(|one| one["way"] == "unfused");
+    let sum = of_unfused.map(|one| one["measured_ms"].as_f64().unwrap()).sum();
+    [sum, json["ways"][0]["measured_ms"]["value"].as_f64().unwrap()]
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! AVX-512's, NEON's). They flush no denormals, whatever the mode of the thread. What is beyond 65,504
 //! becomes infinite.
 //!
-//! Sums are f32, as in every other format: f16 has 11 significant bits, of which a sum of some hundred
-//! products would lose most, and it would overflow. Instructions that compute in f16 add in f16, but for
+//! Sums are f32, as in every other format: f16 has 11 significant bits. A sum of some hundred products
+//! would lose most of them, and it would overflow. Instructions that compute in f16 add in f16, but for
 //! those of the matrix unit (`amx`).
 
 use fusion_cost_model::DType;

@@ -46,11 +46,11 @@ impl<E: Left> Strip<E> {
     pub(super) fn compute_widened<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
         let mut room = MaybeUninit::<Room>::uninit();
         let room = room.as_mut_ptr();
-        // SAFETY: both are places within it, of which nothing is read that was not written.
+        // SAFETY: both are places within it. Nothing is read there that was not written.
         let (panel, numbers): (*mut f32, *mut f32) =
             unsafe { ((&raw mut (*room).panel).cast(), (&raw mut (*room).rows).cast()) };
         let width = V * S::F32_LANES;
-        // Half of the cache, of which parts as they are stored take two thirds.
+        // Half of the cache: parts as they are stored take two thirds.
         let depth = self.depth * size_of::<E::Weight>() / size_of::<f32>() * 3 / 4;
         let depth = depth.clamp(BEHIND, DEPTH).min(PANEL / width);
         let (parts, blocks) = (self.k.div_ceil(depth), self.rows.div_ceil(ROWS));
