@@ -56,6 +56,23 @@ fn every_truncated_file_is_refused_and_never_panics() {
     assert!(message.contains(&expected), "{message}");
 }
 
+/// Behind the number of records, which is at the top.
+#[test]
+fn a_file_that_was_cut_behind_a_line_is_said_to_be_incomplete() {
+    let lines: Vec<&str> = EXAMPLE.split_inclusive('\n').collect();
+    let number = lines.iter().position(|line| line.starts_with("num_records")).unwrap();
+    for end in number + 1..lines.len() {
+        let text = lines[..end].concat();
+        // A list of several lines that has no end is no TOML.
+        if text.parse::<toml::Table>().is_ok() {
+            let message = message(&text);
+            assert!(message.contains("incomplete"), "cut behind line {end}: {message}");
+        }
+    }
+    let whole = message(&EXAMPLE.replacen("noise_floor = 0.01\n", "", 1));
+    assert!(!whole.contains("incomplete"), "{whole}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 

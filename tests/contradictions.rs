@@ -111,6 +111,7 @@ fn what_is_not_in_a_record_is_refused_with_its_key_and_line() {
         ("[settings]", 0, "processes", "0", "settings.processes"),
         ("[settings]", 0, "most_processes", "1", "settings.most_processes"),
         ("[settings]", 0, "spread_s", "-1.0", "settings.spread_s"),
+        ("[settings]", 0, "spread_s", "9e18", "settings.spread_s"),
         ("[settings]", 0, "hardware_matches", "false", "settings.hardware_matches"),
         ("[hardware]", 0, "id", "\"Not a slug\"", "hardware.id"),
         ("[hardware]", 0, "name", "\"Another\"", "hardware.name"),

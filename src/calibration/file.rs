@@ -34,7 +34,7 @@ impl HardwareCalibration {
         if !text.ends_with('\n') {
             return Err(invalid("it is incomplete: its last line has no end; calibrate again"));
         }
-        let calibration: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let calibration: Self = toml::from_str(text).map_err(|error| refusal(text, &error))?;
         calibration.check(text)?;
         Ok(calibration)
     }
@@ -63,6 +63,24 @@ impl HardwareCalibration {
         let failed = |source| ErrorKind::Write { path: path.to_owned(), source }.into();
         replace(path, text.as_bytes()).map_err(failed)
     }
+}
+
+/// Why a text is no calibration. Where keys are missing since the file was cut behind a line, the parser
+/// says no more than that they are.
+fn refusal(text: &str, error: &toml::de::Error) -> Error {
+    let top: Option<toml::Table> = text.parse().ok();
+    let count = top.as_ref().and_then(|top| top.get("num_records")?.as_integer()?.try_into().ok());
+    let records = text.match_indices("\n[[fusion]]");
+    let is_short = count.is_some_and(|count: usize| records.clone().count() < count);
+    let last = records.map(|(at, _)| at).last().unwrap_or(text.len());
+    let is_at_the_end = error.span().is_some_and(|span| span.start > last);
+    if error.message().starts_with("missing field") && (is_short || is_at_the_end) {
+        let lines = text.lines().count();
+        return invalid(format!(
+            "it seems to be incomplete, cut behind line {lines}; calibrate again: {error}"
+        ));
+    }
+    invalid(error.to_string())
 }
 
 /// Puts a file in the place of another one, or where there is none.

@@ -87,7 +87,7 @@ impl<E: Left> Strip<E> {
                 };
                 let ahead = ahead.of_block(block);
                 let part = Part { strip, first: rows.start, from, to, ahead };
-                multiply::<S, V, REST>(simd, part, rows.len());
+                part.multiply::<S, V, REST>(simd, rows.len());
             }
         }
     }
@@ -130,13 +130,6 @@ impl<E: Left> Strip<E> {
             inside = 0;
         }
     }
-}
-
-/// Multiplies widened numbers. No part of a function that knows how they were stored, so that there is one
-/// for all formats.
-#[inline(never)]
-fn multiply<S: Simd, const V: usize, const REST: bool>(simd: S, part: Part<f32>, rows: usize) {
-    part.multiply::<S, V, REST>(simd, rows);
 }
 
 /// Widens numbers that lie side by side; the last vector is written as a whole one. Made only by

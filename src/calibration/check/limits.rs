@@ -15,7 +15,7 @@ pub(super) const HANDOFF_US: Range = Range::new(1e-9..=1e9, "us");
 /// A measured rate.
 pub(super) const RATE: Range = Range::new(1e-6..=1e9, "GB/s or GFLOP/s");
 
-/// From the first process of a problem to the last one: up to thirty years.
+/// From the first process of a problem to the last one, or how long a run may take: up to thirty years.
 pub(super) const SPAN_S: Range = Range::new(0.0..=1e9, "s");
 
 /// A ratio of two times of one process.

@@ -2,10 +2,9 @@
 //! run, later runs, and of what has no record.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use super::contradiction::{Checked, check_text, fail};
-use super::limits::PLANNED;
+use super::limits::{PLANNED, SPAN_S};
 use super::{outcomes, timestamp};
 use crate::calibration::{
     Addition, Check, CheckStatus, FusionRecord, HardwareCalibration, ReasonCode, RunEnd, Settings,
@@ -61,13 +60,9 @@ fn check_settings(calibration: &HardwareCalibration) -> Checked {
         let why = format!("it is {most_processes}, and processes {processes}");
         return fail(Place::of("most_processes"), why);
     }
-    for (key, seconds) in [("spread_s", Some(spread_s)), ("time_budget_s", time_budget_s)] {
-        if let Some(seconds) = seconds.filter(|one| Duration::try_from_secs_f64(*one).is_err()) {
-            return fail(
-                Place::of(key),
-                format!("it is {seconds:?}, which is not a length of time"),
-            );
-        }
+    SPAN_S.check(Place::of("spread_s"), spread_s)?;
+    if let Some(seconds) = time_budget_s {
+        SPAN_S.check(Place::of("time_budget_s"), seconds)?;
     }
     check_requested(settings, hardware)?;
     let has_failed = checks.iter().any(|check| check.status == CheckStatus::Fail);
