@@ -26,7 +26,8 @@ use crate::inputs::Inputs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Vectors {
-    /// AVX-512 on x86-64 with its instructions for bf16, and without the matrix unit (AMX).
+    /// AVX-512 on x86-64 with its instructions for bf16, however fast they are, and without the matrix
+    /// unit (AMX).
     Avx512Bf16,
     /// The same without its instructions for bf16.
     Avx512,
@@ -92,7 +93,7 @@ impl Cpu {
     pub fn new(threads: usize) -> Result<Self, BackendError> {
         let arch = Arch::new();
         let products = Products {
-            in_pairs: pairs::supported(arch),
+            in_pairs: pairs::supported(arch) && pairs::are_fast(),
             on_amx: amx::supported::<bf16>(arch),
             f16_on_amx: amx::supported::<f16>(arch),
         };

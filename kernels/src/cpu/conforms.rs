@@ -7,14 +7,15 @@ use fusion_cost_model::CacheState;
 use half::bf16;
 use pulp::Arch;
 
-use super::{Cpu, Vectors, amx};
+use super::{Cpu, Vectors, amx, pairs};
 use crate::{Backend, Expected, Inputs, Variant};
 
 /// The widest vectors on one thread and on three, and what machines without them run.
 pub(super) fn cpus() -> impl Iterator<Item = Cpu> {
     let fewer = [Vectors::Avx512Bf16, Vectors::Avx512, Vectors::Avx2, Vectors::Scalar];
-    // Without a matrix unit the first of them is the widest.
-    let skipped = usize::from(!amx::supported::<bf16>(Arch::new()));
+    // Without a matrix unit the first of them is the widest, where it is fast.
+    let is_widest = !amx::supported::<bf16>(Arch::new()) && pairs::are_fast();
+    let skipped = usize::from(is_widest);
     let narrower = fewer.into_iter().skip(skipped).map(|vectors| Cpu::with_vectors(2, vectors));
     let all = [Some(Cpu::new(1)), Some(Cpu::new(3))].into_iter().chain(narrower);
     all.flatten().map(Result::unwrap)

@@ -302,7 +302,7 @@ impl<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool> 
             if Terms::<S, E, R>::takes_turns(REST) {
                 terms.in_turns::<V, U, REST>(simd, ahead)
             } else {
-                terms.one_by_one::<V, U, REST>(simd)
+                terms.one_by_one::<V, U, REST>(simd, ahead)
             }
         };
         let target = target.wrapping_add(first * target_stride);

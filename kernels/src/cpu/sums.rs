@@ -27,16 +27,22 @@ pub(super) struct Ahead {
     /// Numbers from there to what the next block begins with.
     share: usize,
     /// Numbers from there to what the next turn fetches.
+    of_turn: usize,
+    /// Terms from one fetch to the next where there are no turns, a power of two, and numbers from what the
+    /// one fetches to what the other does: at most a line, with four blocks and more.
+    period: usize,
     step: usize,
 }
+
+/// Numbers of f32 in a line of the caches.
+const LINE: usize = 16;
 
 impl Ahead {
     /// For the first of some blocks of rows, which are all multiplied with the same rows of a panel.
     /// The next part of the panel has as many.
     pub(super) const fn new(part: &Range<usize>, blocks: usize, panel_stride: usize) -> Self {
-        let share = ((part.end - part.start) * panel_stride).div_ceil(blocks);
-        let step = (TERMS * panel_stride).div_ceil(blocks);
-        Self { first: part.end * panel_stride, share, step }
+        let terms = part.end - part.start;
+        Self::of(part.end * panel_stride, terms * panel_stride, terms, blocks)
     }
 
     /// For the first of some blocks that are multiplied with a copy of `terms` rows of a panel, where
@@ -50,9 +56,22 @@ impl Ahead {
     ) -> Self {
         let number = size_of::<f32>();
         let apart = next.addr().wrapping_sub(copy.addr()).cast_signed() / number.cast_signed();
-        let share = (bytes / number).div_ceil(blocks);
-        let step = (bytes * TERMS).div_ceil(terms * number * blocks);
-        Self { first: apart.cast_unsigned(), share, step }
+        Self::of(apart.cast_unsigned(), bytes / number, terms, blocks)
+    }
+
+    /// For so many numbers from `first` on.
+    const fn of(first: usize, numbers: usize, terms: usize, blocks: usize) -> Self {
+        let all_terms = if terms * blocks == 0 { 1 } else { terms * blocks };
+        // Those for one line.
+        let most = if numbers == 0 { 1 } else { all_terms * LINE / numbers };
+        let period = if most == 0 { 1 } else { 1 << most.ilog2() };
+        Self {
+            first,
+            share: numbers.div_ceil(blocks),
+            of_turn: (numbers * TERMS).div_ceil(all_terms),
+            period,
+            step: (numbers * period).div_ceil(all_terms),
+        }
     }
 
     /// For another one of them.
@@ -130,7 +149,7 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
                     }
                     if R > 2 {
                         fetch(next);
-                        next = next.wrapping_add(ahead.step);
+                        next = next.wrapping_add(ahead.of_turn);
                     }
                     line = line.wrapping_add(TERMS * panel_stride);
                     i += TERMS;
@@ -158,9 +177,12 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
     pub(super) unsafe fn one_by_one<const V: usize, const U: usize, const REST: bool>(
         &self,
         simd: S,
+        ahead: Ahead,
     ) -> [[[S::f32s; V]; R]; U] {
         let Self { ref source, rows, panel, panel_stride, from, to, last } = *self;
         let mut sums = [[[simd.splat_f32s(0.0); V]; R]; U];
+        let mut next = panel.wrapping_add(ahead.first);
+        let between = ahead.period - 1;
         let (mut run, mut inside) = source.place(from);
         let mut at = from;
         while at < to {
@@ -177,6 +199,10 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
                         let row = Row::<S, V, REST>::load(simd, row, last);
                         row.multiply_add(&mut sums[u], rows, offset.wrapping_add(at + u));
                         u += 1;
+                    }
+                    if R > 2 && at & between == 0 {
+                        fetch(next);
+                        next = next.wrapping_add(ahead.step);
                     }
                     at += U;
                 }
