@@ -4,7 +4,7 @@
 //! little. With 16, as with AVX2, it is 12 of short ones. The two threads of a core share what dispatches
 //! instructions, and while the other thread is busy, a loop over one term at a time is bound by that and
 //! not by its multiply-adds. So the loop there takes four terms in a turn, with addresses of as few
-//! instructions as can be. And it asks for the next part of the panel, for which the first rows would
+//! instructions as can be. Both loops ask for the next part of the panel, for which the first rows would
 //! wait.
 
 use std::ops::Range;
