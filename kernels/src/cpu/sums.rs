@@ -62,9 +62,11 @@ impl Ahead {
     /// For so many numbers from `first` on.
     const fn of(first: usize, numbers: usize, terms: usize, blocks: usize) -> Self {
         let all_terms = if terms * blocks == 0 { 1 } else { terms * blocks };
-        // Those for one line.
-        let most = if numbers == 0 { 1 } else { all_terms * LINE / numbers };
-        let period = if most == 0 { 1 } else { 1 << most.ilog2() };
+        // A few of them to a line, if there is anything to fetch.
+        let period = match (all_terms * LINE).checked_div(numbers) {
+            Some(most @ 1..) => 1 << most.ilog2(),
+            Some(0) | None => 1,
+        };
         Self {
             first,
             share: numbers.div_ceil(blocks),
