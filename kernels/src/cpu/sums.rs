@@ -308,3 +308,47 @@ fn fetch<T>(address: *const T) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The lines that some blocks ask for, from the first one of the next part on, a term at a time.
+    fn asked_for(ahead: Ahead, terms: usize, blocks: usize) -> BTreeSet<usize> {
+        let mut lines = BTreeSet::new();
+        for block in 0..blocks {
+            let ahead = ahead.of_block(block);
+            let mut next = ahead.first;
+            for term in (0..terms).filter(|term| term & (ahead.period - 1) == 0) {
+                assert!(term == 0 || ahead.step <= LINE, "a line is left out");
+                lines.insert(next / LINE);
+                next += ahead.step;
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn blocks_ask_for_every_line_of_the_next_part() {
+        for (terms, width) in [(128, 64), (85, 64), (341, 16), (512, 32), (1, 64), (7, 48)] {
+            for blocks in [4, 5, 6, 7, 16, 86, 700] {
+                let part = terms..2 * terms;
+                let ahead = Ahead::new(&part, blocks, width);
+                let lines = asked_for(ahead, terms, blocks);
+                let next = 2 * terms * width / LINE..3 * terms * width / LINE;
+                assert!(next.clone().all(|line| lines.contains(&line)), "{terms} {width} {blocks}");
+                // Each of them hardly more often than once, but for what blocks have in common.
+                let fetches = blocks * terms.div_ceil(ahead.period);
+                assert!(fetches <= 2 * next.len() + blocks, "{terms} {width} {blocks}: {fetches}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_of_nothing() {
+        let Ahead { period, step, share, .. } = Ahead::new(&(5..5), 1, 64);
+        assert_eq!((period, step, share), (1, 0, 0));
+    }
+}
