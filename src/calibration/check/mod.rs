@@ -64,6 +64,8 @@ impl HardwareCalibration {
                 self.kind, self.schema_version
             )));
         }
+        // Where the file was cut, all else that is wrong follows from that.
+        self.check_number_of_records(text)?;
         run::check(self, text)?;
         fingerprint::check(self, text)?;
         preflight::check(self, text)?;
@@ -72,7 +74,6 @@ impl HardwareCalibration {
         fingerprint::check_measured(self, text)?;
         runtime::check(self, text)?;
         noise::check(self, text)?;
-        self.check_number_of_records(text)?;
         let mut seen = HashMap::new();
         for (index, record) in self.records.iter().enumerate() {
             let section = Section::nth("fusion", index);
