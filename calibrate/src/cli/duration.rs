@@ -12,12 +12,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// The same, or `0s`.
 pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
-    /// Some thirty years: a file with a longer one is refused.
+    /// The most that a file may have.
     const MOST: Duration = Duration::from_secs(1_000_000_000);
     let duration = humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))?;
     if duration > MOST {
-        return Err("it must be shorter than 30 years; write it as 90s, 10m or 1h30m".to_owned());
+        return Err("it must be at most 1000000000s, some 31 years".to_owned());
     }
     Ok(duration)
 }

@@ -59,7 +59,7 @@ impl Ahead {
         Self::of(apart.cast_unsigned(), bytes / number, terms, blocks)
     }
 
-    /// For so many numbers from `first` on.
+    /// For the first of some blocks of `terms` terms, which share `numbers` numbers from `first` on.
     const fn of(first: usize, numbers: usize, terms: usize, blocks: usize) -> Self {
         let all_terms = if terms * blocks == 0 { 1 } else { terms * blocks };
         // A few of them to a line, if there is anything to fetch.
