@@ -19,13 +19,15 @@ use fusion_cost_model::{CacheState, Clock, DType, Problem};
 /// One of each kind: squares, few rows, one row, and little depth; convolutions that are depthwise,
 /// the first of a network, 3x3 and 1x1; attention over a sequence and for one token; what streams
 /// through memory, and rows that stay in the caches.
-const PROBLEMS: [&str; 21] = [
+const PROBLEMS: [&str; 23] = [
     "linear_bias_relu/f32/m512.k512.n512",
     "linear_bias_gelu/f32/m32.k4096.n4096",
     "linear_bias_relu/bf16/m512.k512.n512",
     "linear_bias_gelu/bf16/m32.k4096.n4096",
     "linear_bias_relu/f16/m512.k512.n512",
     "linear_bias_gelu/f16/m32.k4096.n4096",
+    "linear+bias+relu+requantize/i8/m512.k512.n512",
+    "linear+bias+relu+requantize/i8/m32.k4096.n4096",
     "linear_bias_relu/f32/m1.k4096.n4096",
     "linear_bias_relu/f32/m4096.k64.n256",
     "mlp/f32/m128.k768.n3072.o768",
@@ -52,7 +54,7 @@ fn main() -> Result<(), BackendError> {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     for threads in if all == 1 { vec![1] } else { vec![1, all] } {
         let mut cpu = Cpu::with_bound_threads(threads)?;
-        for dtype in [DType::F32, DType::Bf16, DType::F16] {
+        for dtype in [DType::F32, DType::Bf16, DType::F16, DType::I8] {
             let ceilings = cpu.ceilings(dtype, Clock::Host, 1, &mut |_| {})?;
             for problem in PROBLEMS {
                 let problem: Problem = problem.parse().expect("a problem of the vocabulary");

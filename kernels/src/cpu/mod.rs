@@ -11,6 +11,7 @@
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
 //! layers of a model one after the other.
 
+mod ahead;
 mod amx;
 mod approximation;
 mod arena;

@@ -12,12 +12,13 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::ahead::Ahead;
 use super::element::{Element, Left};
 use super::epilogue::Epilogue;
 use super::factors::Factors;
 use super::gemm::share;
 use super::lanes::first_lanes;
-use super::sums::{Ahead, Terms};
+use super::sums::Terms;
 
 /// Rows that are computed together: with four vectors of columns and 32 registers, or two and 16,
 /// their sums, a row of the panel and a number of the source fit into the registers.
@@ -225,7 +226,8 @@ impl<E: Left> Strip<E> {
         let blocks = self.rows.div_ceil(ROWS);
         for part in 0..self.parts() {
             let part = self.part(part, 1);
-            let ahead = Ahead::new(&part, blocks.max(1), self.panel_stride);
+            let bytes = self.panel_stride * size_of::<E::Weight>();
+            let ahead = Ahead::new(&part, blocks.max(1), bytes);
             let Range { start: from, end: to } = part;
             // What is not yet a whole sum is not multiplied.
             let factors = if to == self.k { self.factors } else { Factors::one() };

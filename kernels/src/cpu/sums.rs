@@ -7,80 +7,12 @@
 //! instructions as can be. Both loops ask for the next part of the panel, for which the first rows would
 //! wait.
 
-use std::ops::Range;
-
 use pulp::Simd;
 
+use super::ahead::{Ahead, TERMS};
 use super::element::{Element, Left};
 use super::lanes::LaneMask;
 use super::strip::Source;
-
-/// Terms in a turn of the loop.
-const TERMS: usize = 4;
-
-/// What is fetched of the next part of a panel, or of the next panel, which lies behind it: a share of it
-/// for each block of rows, so that no block takes longer than others.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead {
-    /// Where the first line lies in the panel.
-    first: usize,
-    /// Numbers from there to what the next block begins with.
-    share: usize,
-    /// Numbers from there to what the next turn fetches.
-    of_turn: usize,
-    /// Terms from one fetch to the next where there are no turns, a power of two, and numbers from what the
-    /// one fetches to what the other does: at most a line, with four blocks and more.
-    period: usize,
-    step: usize,
-}
-
-/// Numbers of f32 in a line of the caches.
-const LINE: usize = 16;
-
-impl Ahead {
-    /// For the first of some blocks of rows, which are all multiplied with the same rows of a panel.
-    /// The next part of the panel has as many.
-    pub(super) const fn new(part: &Range<usize>, blocks: usize, panel_stride: usize) -> Self {
-        let terms = part.end - part.start;
-        Self::of(part.end * panel_stride, terms * panel_stride, terms, blocks)
-    }
-
-    /// For the first of some blocks that are multiplied with a copy of `terms` rows of a panel, where
-    /// `bytes` of the panel itself lie at `next`, which the next copy is made of.
-    pub(super) fn of_copy(
-        copy: *const f32,
-        next: *const u8,
-        bytes: usize,
-        terms: usize,
-        blocks: usize,
-    ) -> Self {
-        let number = size_of::<f32>();
-        let apart = next.addr().wrapping_sub(copy.addr()).cast_signed() / number.cast_signed();
-        Self::of(apart.cast_unsigned(), bytes / number, terms, blocks)
-    }
-
-    /// For the first of some blocks of `terms` terms, which share `numbers` numbers from `first` on.
-    const fn of(first: usize, numbers: usize, terms: usize, blocks: usize) -> Self {
-        let all_terms = if terms * blocks == 0 { 1 } else { terms * blocks };
-        // A few of them to a line, if there is anything to fetch.
-        let period = match (all_terms * LINE).checked_div(numbers) {
-            Some(most @ 1..) => 1 << most.ilog2(),
-            Some(0) | None => 1,
-        };
-        Self {
-            first,
-            share: numbers.div_ceil(blocks),
-            of_turn: (numbers * TERMS).div_ceil(all_terms),
-            period,
-            step: (numbers * period).div_ceil(all_terms),
-        }
-    }
-
-    /// For another one of them.
-    pub(super) const fn of_block(self, block: usize) -> Self {
-        Self { first: self.first.wrapping_add(block * self.share), ..self }
-    }
-}
 
 /// The terms `from..to` of the sums of `R` rows.
 pub(super) struct Terms<S: Simd, E: Left, const R: usize> {
@@ -118,7 +50,7 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
     ) -> [[[S::f32s; V]; R]; U] {
         let Self { ref source, rows, panel, panel_stride, from, to, last } = *self;
         let mut sums = [[[simd.splat_f32s(0.0); V]; R]; U];
-        let mut next = panel.wrapping_add(ahead.first);
+        let mut ahead = ahead.in_turns(panel);
         let mut line = panel.wrapping_add(from * panel_stride);
         let three = opaque(3 * panel_stride);
         let (mut run, mut inside) = source.place(from);
@@ -150,8 +82,7 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
                         u += 1;
                     }
                     if R > 2 {
-                        fetch(next);
-                        next = next.wrapping_add(ahead.of_turn);
+                        ahead.turn();
                     }
                     line = line.wrapping_add(TERMS * panel_stride);
                     i += TERMS;
@@ -183,8 +114,7 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
     ) -> [[[S::f32s; V]; R]; U] {
         let Self { ref source, rows, panel, panel_stride, from, to, last } = *self;
         let mut sums = [[[simd.splat_f32s(0.0); V]; R]; U];
-        let mut next = panel.wrapping_add(ahead.first);
-        let between = ahead.period - 1;
+        let mut ahead = ahead.one_by_one(panel);
         let (mut run, mut inside) = source.place(from);
         let mut at = from;
         while at < to {
@@ -202,9 +132,8 @@ impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
                         row.multiply_add(&mut sums[u], rows, offset.wrapping_add(at + u));
                         u += 1;
                     }
-                    if R > 2 && at & between == 0 {
-                        fetch(next);
-                        next = next.wrapping_add(ahead.step);
+                    if R > 2 {
+                        ahead.term(at);
                     }
                     at += U;
                 }
@@ -294,61 +223,4 @@ fn opaque_place<T>(mut place: *const T) -> *const T {
         std::arch::asm!("/* {0} */", inout(reg) place, options(pure, nomem, nostack, preserves_flags));
     }
     place
-}
-
-/// Asks for a line, to be in the second-level cache when it is needed. Any address may be asked for.
-#[inline(always)]
-fn fetch<T>(address: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: SSE is part of x86-64.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// The lines that some blocks ask for, from the first one of the next part on, a term at a time.
-    fn asked_for(ahead: Ahead, terms: usize, blocks: usize) -> BTreeSet<usize> {
-        let mut lines = BTreeSet::new();
-        for block in 0..blocks {
-            let ahead = ahead.of_block(block);
-            let mut next = ahead.first;
-            for term in (0..terms).filter(|term| term & (ahead.period - 1) == 0) {
-                assert!(term == 0 || ahead.step <= LINE, "a line is left out");
-                lines.insert(next / LINE);
-                next += ahead.step;
-            }
-        }
-        lines
-    }
-
-    #[test]
-    fn blocks_ask_for_every_line_of_the_next_part() {
-        for (terms, width) in [(128, 64), (85, 64), (341, 16), (512, 32), (1, 64), (7, 48)] {
-            for blocks in [4, 5, 6, 7, 16, 86, 700] {
-                let part = terms..2 * terms;
-                let ahead = Ahead::new(&part, blocks, width);
-                let lines = asked_for(ahead, terms, blocks);
-                let next = 2 * terms * width / LINE..3 * terms * width / LINE;
-                assert!(next.clone().all(|line| lines.contains(&line)), "{terms} {width} {blocks}");
-                // Each of them hardly more often than once, but for what blocks have in common.
-                let fetches = blocks * terms.div_ceil(ahead.period);
-                assert!(fetches <= 2 * next.len() + blocks, "{terms} {width} {blocks}: {fetches}");
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_is_asked_for_of_nothing() {
-        let Ahead { period, step, share, .. } = Ahead::new(&(5..5), 1, 64);
-        assert_eq!((period, step, share), (1, 0, 0));
-    }
 }

@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::ahead::Ahead;
 use super::element::{Element, Left};
 use super::factors::Factors;
 use super::gemm::share;
 use super::lanes::first_lanes;
 use super::strip::{Part, ROWS, Source, Strip};
-use super::sums::Ahead;
 
 /// Rows that a micro-kernel widens panels for as it reads them.
 pub(super) const FEW_ROWS: usize = 3;

@@ -7,6 +7,7 @@ use pulp::Arch;
 
 use super::TOGETHER;
 use super::vectors::{Dot256, Dot512, Fours, Words256, Words512};
+use crate::cpu::ahead::Ahead;
 use crate::cpu::gemm::share;
 use crate::cpu::strip::Strip;
 
@@ -26,6 +27,7 @@ struct Part<'a> {
     to: usize,
     /// What is left of the rows behind whole fours, in the last part.
     rests: Option<&'a [i32; MOST_ROWS]>,
+    ahead: Ahead,
 }
 
 /// The products of a part.
@@ -35,7 +37,8 @@ struct Part<'a> {
 /// As for [`super::compute`], with the instructions of `F`.
 #[inline(always)]
 unsafe fn add_up<F: Fours, const R: usize, const V: usize>(part: &Part<'_>) {
-    let Part { strip, first, vector, from, to, .. } = *part;
+    let Part { strip, first, vector, from, to, ahead, .. } = *part;
+    let mut ahead = ahead.one_by_one(strip.panel);
     let source = &strip.source;
     let group = TOGETHER * strip.panel_stride;
     let panel = strip.panel.wrapping_add(vector * F::LANES * TOGETHER);
@@ -54,7 +57,8 @@ unsafe fn add_up<F: Fours, const R: usize, const V: usize>(part: &Part<'_>) {
         while at < to {
             let count = (source.run - inside).min(to - at);
             let offset = run * source.run_stride + inside;
-            let mut line = panel.wrapping_add(at / TOGETHER * group);
+            let mut four = at / TOGETHER;
+            let mut line = panel.wrapping_add(four * group);
             let whole = count / TOGETHER * TOGETHER;
             let (mut number, end) = (offset, offset + whole);
             while number < end {
@@ -66,6 +70,10 @@ unsafe fn add_up<F: Fours, const R: usize, const V: usize>(part: &Part<'_>) {
                     r += 1;
                 }
                 multiply_add::<F, R, V>(&mut sums, line, fours);
+                if R > 2 {
+                    ahead.term(four);
+                }
+                four += 1;
                 line = line.wrapping_add(group);
                 number = number.wrapping_add(TOGETHER);
             }
@@ -294,6 +302,8 @@ macro_rules! micro_kernel {
                 let blocks = strip.rows.div_ceil($rows);
                 for part in 0..strip.parts() {
                     let Range { start: from, end: to } = strip.part(part, TOGETHER);
+                    let fours = from / TOGETHER..to.div_ceil(TOGETHER);
+                    let ahead = Ahead::new(&fours, blocks.max(1), TOGETHER * strip.panel_stride);
                     for block in 0..blocks {
                         let rows = share(strip.rows, block, blocks);
                         // SAFETY: the caller's guarantee.
@@ -301,7 +311,8 @@ macro_rules! micro_kernel {
                             let rests = (!to.is_multiple_of(TOGETHER))
                                 .then(|| rests(strip, rows.clone()));
                             let (first, rests) = (rows.start, rests.as_ref());
-                            let part = Part { strip, first, vector, from, to, rests };
+                            let ahead = ahead.of_block(block);
+                            let part = Part { strip, first, vector, from, to, rests, ahead };
                             match rows.len() {
                                 1 => few::<1, V>(&part),
                                 2 => few::<2, V>(&part),

@@ -127,6 +127,7 @@ pub(crate) mod x86 {
     use half::bf16;
 
     use super::TOGETHER;
+    use crate::cpu::ahead::Ahead;
     use crate::cpu::factors::Factors;
     use crate::cpu::gemm::share;
     use crate::cpu::strip::{ROWS, Strip, divide};
@@ -180,11 +181,14 @@ pub(crate) mod x86 {
         for part in 0..parts {
             let pairs = share(all, part, parts);
             let is_last = pairs.end == all;
+            let bytes = TOGETHER * strip.panel_stride * size_of::<bf16>();
+            let ahead = Ahead::new(&pairs, blocks.max(1), bytes);
             for block in 0..blocks {
                 let rows = share(strip.rows, block, blocks);
                 let (first, pairs) = (rows.start, pairs.clone());
                 let is_odd = !run.is_multiple_of(TOGETHER);
-                let part = Part { strip, first, pairs, pairs_of_run, is_odd, is_last };
+                let ahead = ahead.of_block(block);
+                let part = Part { strip, first, pairs, pairs_of_run, is_odd, is_last, ahead };
                 // SAFETY: the caller's guarantee.
                 unsafe {
                     match rows.len() {
@@ -210,6 +214,7 @@ pub(crate) mod x86 {
         is_odd: bool,
         /// Whether the sums are whole then.
         is_last: bool,
+        ahead: Ahead,
     }
 
     impl Part<'_> {
@@ -222,7 +227,8 @@ pub(crate) mod x86 {
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bf16")]
         unsafe fn compute<const R: usize, const V: usize, const U: usize>(&self) {
-            let Self { strip, first, pairs_of_run, is_odd, .. } = *self;
+            let Self { strip, first, pairs_of_run, is_odd, ahead, .. } = *self;
+            let mut ahead = ahead.one_by_one(strip.panel);
             let source = &strip.source;
             let mut rows = [source.data; R];
             let mut r = 0;
@@ -241,6 +247,7 @@ pub(crate) mod x86 {
                 while pair < end {
                     let count = (pairs_of_run - inside).min(end - pair);
                     let is_odd = is_odd && inside + count == pairs_of_run;
+                    let mut term = pair;
                     let mut number = run * source.run_stride + TOGETHER * inside;
                     let end_of_pairs = number + TOGETHER * (count - usize::from(is_odd));
                     while number + TOGETHER * U <= end_of_pairs {
@@ -251,6 +258,10 @@ pub(crate) mod x86 {
                             number += TOGETHER;
                             u += 1;
                         }
+                        if R > 2 {
+                            ahead.term(term);
+                        }
+                        term += U;
                     }
                     while number < end_of_pairs {
                         multiply_add(&mut sums[0], panel, pairs_at(rows, number));
