@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::digest::OutputDigest;
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, WrongInputs};
 
 /// One of the two ways to run a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,6 +82,14 @@ pub enum BackendError {
         /// Why there is less.
         source: std::io::Error,
     },
+    /// Inputs are not those of the problem.
+    #[error("the inputs are not those of {problem}: {source}")]
+    Inputs {
+        /// The problem.
+        problem: Box<Problem>,
+        /// What is wrong with them.
+        source: WrongInputs,
+    },
     /// Something that can be installed is not there.
     #[error(transparent)]
     NotInstalled(Box<dyn std::error::Error + Send + Sync>),
@@ -110,6 +118,12 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// Of a problem and inputs that are to be prepared for it, if these are not its own.
+    pub(crate) fn check(problem: &Problem, inputs: &Inputs) -> Result<(), Self> {
+        let wrong = |source| Self::Inputs { problem: Box::new(*problem), source };
+        inputs.check(problem).map_err(wrong)
+    }
+
     /// How kernels failed, if it is they and not the device or its memory.
     #[must_use]
     pub fn of_kernels(&self) -> Option<KernelFailure> {
@@ -119,6 +133,7 @@ impl BackendError {
             | Self::Unsupported(_)
             | Self::Device(_)
             | Self::Memory { .. }
+            | Self::Inputs { .. }
             | Self::Threads { .. } => None,
         }
     }
@@ -209,7 +224,8 @@ pub trait Backend {
     ///
     /// # Errors
     ///
-    /// [`BackendError`] when the device has not enough memory, or does not take the kernels.
+    /// [`BackendError`] when the inputs are not those of the problem, the device has not enough memory, or
+    /// it does not take the kernels.
     fn prepare<'b>(
         &'b mut self,
         problem: &Problem,

@@ -3,6 +3,7 @@
 use fusion_cost_model::kernel::{Matrix, Operand, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 use half::{bf16, f16};
+use thiserror::Error;
 
 use crate::parallel::on_all_processors;
 use crate::random;
@@ -191,6 +192,28 @@ impl Inputs {
         Self { specs, tensors }
     }
 
+    /// Whether they are as many tensors as a problem takes, each with as many numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongInputs`] says which tensor is not.
+    pub fn check(&self, problem: &Problem) -> Result<(), WrongInputs> {
+        let specs = InputSpec::of(problem);
+        if specs.len() != self.tensors.len() {
+            return Err(WrongInputs::Tensors { taken: specs.len(), given: self.tensors.len() });
+        }
+        for (index, (spec, tensor)) in specs.iter().zip(&self.tensors).enumerate() {
+            let (taken, given) = (spec.shape.elements(), tensor.len() as u64);
+            if taken != given {
+                return Err(WrongInputs::Numbers { index, name: spec.name, taken, given });
+            }
+        }
+        if specs != self.specs {
+            return Err(WrongInputs::Specs);
+        }
+        Ok(())
+    }
+
     /// The tensors that a step reads in addition to the flowing one, in the order of its operands.
     pub(crate) fn operands_of(&self, step: usize) -> impl Iterator<Item = &[f32]> {
         let skip_first = usize::from(step == 0);
@@ -201,6 +224,35 @@ impl Inputs {
             .skip(skip_first)
             .map(|(_, tensor)| tensor.as_slice())
     }
+}
+
+/// Why inputs are not those of a problem.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WrongInputs {
+    /// There are more or fewer tensors.
+    #[error("it takes {taken} tensors, and {given} are given")]
+    Tensors {
+        /// Those of the problem.
+        taken: usize,
+        /// Those of the inputs.
+        given: usize,
+    },
+    /// A tensor has more or fewer numbers.
+    #[error("tensor {index} ({name}) has {taken} numbers, and {given} are given")]
+    Numbers {
+        /// Which tensor.
+        index: usize,
+        /// Its name.
+        name: &'static str,
+        /// The numbers that it has in the problem.
+        taken: u64,
+        /// Those of the inputs.
+        given: u64,
+    },
+    /// What they say of the tensors is said of those of another problem.
+    #[error("the specs are those of another problem")]
+    Specs,
 }
 
 /// Rounds numbers to the nearest ones that a format has.
@@ -261,6 +313,28 @@ mod tests {
         }
         let variance = &inputs.tensors[3];
         assert!(variance.iter().all(|x| *x >= 0.5));
+    }
+
+    #[test]
+    fn inputs_of_another_problem_are_named() {
+        let problem: Problem = "linear_bias/f32/m3.k5.n7".parse().unwrap();
+        let whole = Inputs::random(&problem, 1);
+        assert_eq!(whole.check(&problem), Ok(()));
+        let said = |change: &dyn Fn(&mut Inputs)| {
+            let mut inputs = whole.clone();
+            change(&mut inputs);
+            inputs.check(&problem).unwrap_err().to_string()
+        };
+        let short = said(&|inputs| inputs.tensors[1].truncate(10));
+        assert_eq!(short, "tensor 1 (weight) has 35 numbers, and 10 are given");
+        let long = said(&|inputs| inputs.tensors[2].push(0.0));
+        assert_eq!(long, "tensor 2 (bias) has 7 numbers, and 8 are given");
+        let without = said(&|inputs| drop(inputs.tensors.pop()));
+        assert_eq!(without, "it takes 3 tensors, and 2 are given");
+        // As many numbers in other shapes.
+        let other: Problem = "linear_bias/f32/m5.k3.n7".parse().unwrap();
+        let of_other = said(&|inputs| inputs.specs = InputSpec::of(&other));
+        assert_eq!(of_other, "the specs are those of another problem");
     }
 
     #[test]

@@ -42,6 +42,6 @@ pub use compile_service::CompileService;
 pub use devices::survey;
 pub use digest::OutputDigest;
 pub use gpu::{GpuOptions, Survey};
-pub use inputs::{InputSpec, Inputs};
+pub use inputs::{InputSpec, Inputs, WrongInputs};
 pub use proof::{Expected, OutputErrors};
 pub use reference::Reference;

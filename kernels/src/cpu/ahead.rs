@@ -71,6 +71,12 @@ impl Ahead {
         Self { first: self.first.wrapping_add(block * self.share), ..self }
     }
 
+    /// Where nothing need be fetched: the same line again and again, as rarely.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    pub(super) const fn of_nothing(self) -> Self {
+        Self { share: 0, of_turn: 0, step: 0, ..self }
+    }
+
     /// For a loop that takes [`TERMS`] terms at a time.
     #[inline(always)]
     pub(super) const fn in_turns<T>(self, panel: *const T) -> Turns {

@@ -84,8 +84,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A backend with `threads` threads, the calling one included, which from now on flushes
-    /// denormals to zero as the others do.
+    /// A backend with `threads` threads, that of its caller included. A thread that prepares a problem
+    /// with it flushes denormals to zero from then on, as the others do.
     ///
     /// # Errors
     ///
@@ -129,7 +129,6 @@ impl Cpu {
     }
 
     fn on(threads: usize, arch: Arch, products: Products) -> Result<Self, BackendError> {
-        numeric::flush_denormals();
         numeric::keep_freed_memory();
         gemm::configure();
         let pool =
@@ -223,6 +222,9 @@ impl Cpu {
         let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
+        BackendError::check(problem, inputs)?;
+        // The thread may be another one than at the last time.
+        numeric::flush_denormals();
         PreparedCpu::new(&self.pool, problem, inputs, plan, sets).map(Some)
     }
 }
@@ -281,6 +283,7 @@ impl Backend for Cpu {
             DType::Bf16 | DType::F16 | DType::I8 => Arithmetic::MultiplyAdds,
             _ => return Ok(None),
         };
+        numeric::flush_denormals();
         Ok((clock == Clock::Host).then(|| ceilings::measure(&self.pool, arithmetic, rounds)))
     }
 

@@ -94,6 +94,42 @@ mod tests {
         assert!(product(false).to_bits() != 0);
         assert_eq!(product(true).to_bits(), 0);
     }
+
+    /// Rows that are alike have results that are alike, whichever thread computes them: also that
+    /// of the caller, where another one made the backend.
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    #[test]
+    fn denormals_are_flushed_by_whoever_calls() {
+        use std::sync::mpsc::channel;
+
+        use fusion_cost_model::{CacheState, Problem};
+
+        use crate::cpu::Cpu;
+        use crate::{Backend, Inputs, Variant};
+
+        let (give, take) = channel::<Cpu>();
+        // It has begun before the backend is made, and inherits nothing of that.
+        let caller = std::thread::spawn(move || {
+            let mut cpu = take.recv().unwrap();
+            let problem: Problem = "linear_bias/f32/m512.k4.n64".parse().unwrap();
+            let mut inputs = Inputs::random(&problem, 1);
+            for (tensor, number) in inputs.tensors.iter_mut().zip([1e-30, 1e-10, 0.0]) {
+                tensor.fill(number);
+            }
+            let mut prepared =
+                cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
+            Variant::ALL.map(|variant| {
+                prepared.poison().unwrap();
+                prepared.run(variant, 1).unwrap();
+                prepared.output().unwrap()
+            })
+        });
+        give.send(Cpu::new(2).unwrap()).unwrap();
+        for output in caller.join().unwrap() {
+            assert!(output.iter().all(|number| number.to_bits() == 0));
+        }
+    }
+
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn buffers_after_the_touch_have_no_new_pages() {

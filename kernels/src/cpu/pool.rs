@@ -148,6 +148,8 @@ impl Pool {
         let pointer: *const Job<'_> = &raw const job;
         shared.job.store(pointer.cast_mut().cast(), Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
+        // Where the caller panicked, too, nobody asked whether a worker had.
+        shared.panicked.store(false, Ordering::Relaxed);
         shared.generation.fetch_add(1, Ordering::SeqCst);
         if shared.any_asleep.load(Ordering::SeqCst) {
             let _guard = shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -356,15 +358,17 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
         let pool = Pool::new(2, Arch::new()).unwrap();
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.run(&|index| assert_eq!(index, 0));
-        }));
-        assert!(result.is_err());
-        let ran = AtomicUsize::new(0);
-        pool.run(&|_| {
-            ran.fetch_add(1, Ordering::Relaxed);
-        });
-        assert_eq!(ran.load(Ordering::Relaxed), 2);
+        for panicking in [&[1][..], &[0, 1], &[0]] {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                pool.run(&|index| assert!(!panicking.contains(&index)));
+            }));
+            assert!(result.is_err());
+            let ran = AtomicUsize::new(0);
+            pool.run(&|_| {
+                ran.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(ran.load(Ordering::Relaxed), 2);
+        }
     }
 
     // Miri has no processors to bind to.

@@ -60,7 +60,7 @@ impl Cpu {
     ///
     /// # Errors
     ///
-    /// [`BackendError`] when there is not enough memory.
+    /// [`BackendError`] when inputs are not those of their layer, or there is not enough memory.
     pub fn prepare_sequences<'b>(
         &'b self,
         sides: [&[Layer<'b>]; 2],

@@ -142,6 +142,7 @@ impl Gpu {
         let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
+        BackendError::check(problem, inputs)?;
         let Plan { table, inputs: ids, output, scratch_bytes, .. } = plan.clone();
         let work = match setup.implementation {
             Implementation::Native => self.native_work(plan)?,

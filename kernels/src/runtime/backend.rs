@@ -233,6 +233,7 @@ impl Runtime {
         problem: &Problem,
         inputs: &Inputs,
     ) -> Result<PreparedRuntime<'b>, BackendError> {
+        BackendError::check(problem, inputs)?;
         let id = self.prepared.get();
         self.prepared.set(id + 1);
         let wrong = |source| self.shared.error(RuntimeError::Tensors(source));

@@ -304,6 +304,9 @@ macro_rules! micro_kernel {
                     let Range { start: from, end: to } = strip.part(part, TOGETHER);
                     let fours = from / TOGETHER..to.div_ceil(TOGETHER);
                     let ahead = Ahead::new(&fours, blocks.max(1), TOGETHER * strip.panel_stride);
+                    // Behind the last part comes the next panel, but for other vectors of this one.
+                    let is_last = vector + $vectors >= strip.cols.div_ceil(<$fours>::LANES);
+                    let ahead = if to == strip.k && !is_last { ahead.of_nothing() } else { ahead };
                     for block in 0..blocks {
                         let rows = share(strip.rows, block, blocks);
                         // SAFETY: the caller's guarantee.
