@@ -275,6 +275,18 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
 }
 
 #[test]
+fn inputs_of_another_problem_are_an_error() {
+    let problem: Problem = "linear_bias/f32/m3.k5.n7".parse().unwrap();
+    let mut inputs = Inputs::random(&problem, 42);
+    inputs.tensors[1].truncate(10);
+    let mut cpu = Cpu::new(1).unwrap();
+    let error = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).err().unwrap().to_string();
+    let (start, end) = error.split_once(": ").unwrap();
+    assert!(start.starts_with("the inputs are not those of linear"), "{error}");
+    assert_eq!(end, "tensor 1 (weight) has 35 numbers, and 10 are given");
+}
+
+#[test]
 fn every_op_is_in_a_chain_of_this_suite() {
     let problems = [problems(), integers::problems()].concat();
     for op in Op::all() {
