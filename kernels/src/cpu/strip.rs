@@ -257,8 +257,8 @@ pub(super) struct Part<E: Left> {
 
 impl<E: Left> Part<E> {
     /// Computes it with this many rows. There is a function of its own for each count: in one large
-    /// function the sums would not stay in registers. They are compiled once, since this one is not
-    /// inlined into its callers, of which there is one for each format that numbers are widened from.
+    /// function the sums would not stay in registers. This one is not inlined into its callers, one for
+    /// each format that numbers are widened from, so that those functions are compiled once.
     #[inline(never)]
     pub(super) fn multiply<S: Simd, const V: usize, const REST: bool>(self, simd: S, rows: usize) {
         match rows {
