@@ -33,5 +33,6 @@ mod reasons;
 mod recorded;
 mod rewrites;
 mod rooflines;
+mod shorter_chains;
 mod steps;
 mod validate;

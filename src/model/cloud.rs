@@ -136,8 +136,8 @@ impl Cloud {
         }
     }
 
-    /// Estimates of each observation from all others, where there are enough of them to say how sizes
-    /// differ.
+    /// Estimates of what was measured from all other observations, where there are enough of them to say
+    /// how sizes differ.
     pub(super) fn left_out(
         &self,
         ceilings: Option<&Ceilings>,
@@ -158,10 +158,12 @@ impl Cloud {
             time: None,
             speedup: None,
         };
+        let is_measured = |(sample, _): &(usize, [f64; 2])| observations[*sample].is_measured;
         let of_time = |(sample, time)| LeftOut { time: Some(time), ..of(sample) };
         let of_speedup = |(sample, speedup)| LeftOut { speedup: Some(speedup), ..of(sample) };
+        let times = self.times.left_out().into_iter().filter(is_measured).map(of_time);
         let speedups = self.speedups.iter().flat_map(|speedups| speedups.field.left_out());
-        self.times.left_out().into_iter().map(of_time).chain(speedups.map(of_speedup)).collect()
+        times.chain(speedups.filter(is_measured).map(of_speedup)).collect()
     }
 }
 
@@ -181,7 +183,8 @@ fn fitted_anew<'o>(
     ceilings: Option<&'o Ceilings>,
     observations: &'o [Observation],
 ) -> impl Iterator<Item = LeftOut> + 'o {
-    (0..observations.len()).filter_map(move |left_out| {
+    let measured = (0..observations.len()).filter(|&index| observations[index].is_measured);
+    measured.filter_map(move |left_out| {
         let mut others = observations.to_vec();
         let one = others.remove(left_out);
         let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&one.problem));

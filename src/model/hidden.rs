@@ -50,7 +50,7 @@ fn arithmetic(problem: &Problem) -> f64 {
 }
 
 /// Functions of each element that are computed by polynomials.
-const fn functions(op: Op) -> f64 {
+pub(super) const fn functions(op: Op) -> f64 {
     match op {
         Op::Softmax => 1.0,
         Op::Pointwise(op) => match op {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::answer::Evidence;
+use super::at_sizes::{self, AtSizes};
 use super::cloud::{Cloud, LeftOut};
 use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
@@ -13,6 +14,7 @@ use super::kriging::Field;
 use super::observation::Observation;
 use super::on_paper::OnPaper;
 use super::prediction::{Prediction, Uncertain};
+use super::shorter;
 use super::spread::Spread;
 use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
@@ -27,13 +29,9 @@ pub(super) struct Known {
     /// The least that fusing was measured to gain, by family.
     least_gain: FxHashMap<Family, f64>,
     clouds: FxHashMap<CloudKey, Arc<Cloud>>,
-    /// What was measured at the same sizes, with its records: so few that one lookup finds the record
-    /// of a problem and those that it can be composed from.
-    at_sizes: FxHashMap<Sizes, Vec<(Problem, usize)>>,
+    at_sizes: FxHashMap<Sizes, AtSizes>,
     /// The same at any sizes.
     at_all: FxHashMap<(Op, DType), Vec<Chain>>,
-    /// First ops of longer chains, as single ops.
-    first_steps: FxHashMap<Problem, Observation>,
     /// Estimates of each observation by the others of its cloud.
     left_out: Vec<LeftOut>,
     spreads: Spreads,
@@ -150,11 +148,11 @@ impl Known {
         let is_kept = |index: &usize| !left_out.contains(index);
         let kept = self.indices.iter().copied().filter(is_kept).collect();
         let (mut known, by_key) = Self::sorted(records, kept);
-        // A record is in the cloud of its chain, and in that of its first op.
+        // A record is in the cloud of its chain, and in those of shorter ones.
         let keys = |&index: &usize| {
-            let problem = &records[index].problem;
-            let first = problem.slice(0..1);
-            std::iter::once(CloudKey::of(problem)).chain(first.as_ref().map(CloudKey::of))
+            let of_others = shorter::observations(index, &records[index]);
+            let own = std::iter::once(CloudKey::of(&records[index].problem));
+            own.chain(of_others.map(|one| CloudKey::of(&one.problem)))
         };
         let changed: FxHashSet<CloudKey> = left_out.iter().flat_map(keys).collect();
         for (key, of_key) in by_key {
@@ -192,10 +190,10 @@ impl Known {
                 known.at_all.entry((first, dtype)).or_default().push(chain);
             }
             of_chain.push(index);
-            let at_sizes = known.at_sizes.entry(*problem.sizes()).or_default();
-            // Of several records of a problem, the last one counts.
-            at_sizes.retain(|(other, _)| *other != problem);
-            at_sizes.push((problem, index));
+            known.at_sizes.entry(*problem.sizes()).or_default().measured(problem, index);
+            for one in shorter::observations(index, record) {
+                known.at_sizes.entry(*one.problem.sizes()).or_default().observed(one);
+            }
             by_key.entry(CloudKey::of(&problem)).or_default().push(Observation::of(index, record));
             if !chain.is_single() {
                 let family = Family::of(chain.form());
@@ -203,28 +201,29 @@ impl Known {
                 *least = least.min(record.speedup_factor);
             }
         }
-        known.first_steps = first_steps(records, &indices);
+        // In the order of the records, which that of a map is not.
         for &index in &indices {
-            // What was measured by itself is not observed twice.
-            let of_index = Observation::of_first_step(index, &records[index])
-                .filter(|one| known.first_steps.get(&one.problem) == Some(one))
-                .filter(|one| known.record(&one.problem).is_none());
-            if let Some(one) = of_index {
-                by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
+            for one in shorter::observations(index, &records[index]) {
+                let at_sizes = known.at_sizes(&one.problem);
+                // What was measured by itself is not observed twice.
+                let counts = at_sizes.shorter(&one.problem) == Some(&one);
+                if counts && at_sizes.record(&one.problem).is_none() {
+                    by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
+                }
             }
         }
         known.indices = indices;
         (known, by_key)
     }
 
-    /// What was measured at the sizes of a problem, with its records.
-    pub(super) fn at_sizes(&self, problem: &Problem) -> &[(Problem, usize)] {
-        self.at_sizes.get(problem.sizes()).map(Vec::as_slice).unwrap_or_default()
+    /// What was measured at the sizes of a problem.
+    pub(super) fn at_sizes(&self, problem: &Problem) -> &AtSizes {
+        self.at_sizes.get(problem.sizes()).unwrap_or(&at_sizes::NOTHING)
     }
 
     /// The record of a problem.
     pub(super) fn record(&self, problem: &Problem) -> Option<usize> {
-        record_of(self.at_sizes(problem), problem)
+        self.at_sizes(problem).record(problem)
     }
 
     /// The least speedup that was measured in the family of a problem, if any was.
@@ -250,8 +249,11 @@ impl Known {
         &self,
         records: &[FusionRecord],
         problem: &Problem,
-        at_sizes: &[(Problem, usize)],
+        at_sizes: &AtSizes,
     ) -> Option<Answer> {
+        if let Some(shorter) = at_sizes.shorter(problem) {
+            return Some(self.answer(Evidence::ComposedAtSize, shorter.prediction()));
+        }
         let within = |found: &Prediction| found.octaves <= SLACK_OCTAVES;
         let at_size = self.composed_at_size(records, problem, at_sizes);
         let own = || {
@@ -302,16 +304,12 @@ impl Known {
         &self,
         records: &[FusionRecord],
         problem: &Problem,
-        at_sizes: &[(Problem, usize)],
+        at_sizes: &AtSizes,
     ) -> Option<Prediction> {
-        let first_step = problem.chain().is_single().then(|| self.first_steps.get(problem));
-        if let Some(first_step) = first_step.flatten() {
-            return Some(first_step.prediction());
-        }
         let begins_alike = |(other, _): &&(Problem, usize)| {
             (other.chain()[0], other.dtype()) == (problem.chain()[0], problem.dtype())
         };
-        let siblings = at_sizes.iter().filter(begins_alike).copied();
+        let siblings = at_sizes.records.iter().filter(begins_alike).copied();
         self.composed(records, problem, siblings, |_, index| {
             Some(Observation::of(index, &records[index]).prediction())
         })
@@ -405,7 +403,9 @@ impl Known {
         let composed = |&index: &usize| {
             let record = &records[index];
             let problem = &record.problem;
-            let found = self.composed_at_size(records, problem, self.at_sizes(problem))?;
+            let at_sizes = self.at_sizes(problem);
+            let shorter = at_sizes.shorter(problem).map(Observation::prediction);
+            let found = shorter.or_else(|| self.composed_at_size(records, problem, at_sizes))?;
             let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
             let is_single = record.problem.chain().len() == 1;
             Some(LeftOut {
@@ -418,25 +418,4 @@ impl Known {
         };
         self.indices.iter().filter_map(composed).collect()
     }
-}
-
-/// The record of a problem among those at its sizes.
-pub(super) fn record_of(at_sizes: &[(Problem, usize)], problem: &Problem) -> Option<usize> {
-    let is_it = |(other, _): &&(Problem, usize)| {
-        other.chain() == problem.chain() && other.dtype() == problem.dtype()
-    };
-    at_sizes.iter().find(is_it).map(|(_, index)| *index)
-}
-
-/// The first ops of chains as single ops: of several chains at one size, what is most certain.
-fn first_steps(records: &[FusionRecord], indices: &[usize]) -> FxHashMap<Problem, Observation> {
-    let mut found: FxHashMap<Problem, Observation> = FxHashMap::default();
-    let of_step = |&index: &usize| Observation::of_first_step(index, &records[index]);
-    for one in indices.iter().filter_map(of_step) {
-        let best = found.entry(one.problem).or_insert(one);
-        if one.ln_fused.sd < best.ln_fused.sd {
-            *best = one;
-        }
-    }
-    found
 }

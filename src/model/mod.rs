@@ -8,6 +8,7 @@
 //! says what to measure next.
 
 mod answer;
+mod at_sizes;
 mod cloud;
 mod compose;
 mod covariance;
@@ -29,6 +30,7 @@ mod policy;
 mod prediction;
 mod roofline;
 mod search;
+mod shorter;
 mod spread;
 mod surroundings;
 mod target;

@@ -1,7 +1,7 @@
-//! What a record says of a problem: of its own, and of the first op of its chain by itself.
+//! What a record says of a problem in logarithms: of its own here, of others in [`super::shorter`].
 
 use super::prediction::{NEAREST, Prediction, Uncertain, sd_of_interval, sd_of_time};
-use crate::calibration::{FusionRecord, StepTime, Verdict};
+use crate::calibration::{FusionRecord, Verdict};
 use crate::vocabulary::Problem;
 
 /// What was measured of one problem, in logarithms.
@@ -10,19 +10,16 @@ pub(super) struct Observation {
     /// The record that it comes from, by index.
     pub(super) record: usize,
     pub(super) problem: Problem,
+    /// Whether the record is one of the problem itself.
+    pub(super) is_measured: bool,
     /// Of the fused time in milliseconds.
     pub(super) ln_fused: Uncertain,
     /// `None` of a single op, which has no other variant.
     pub(super) ln_speedup: Option<Uncertain>,
 }
 
-/// What the first op of a sequence takes in its place beside what it takes by itself: on 113 pairs,
-/// the two differed by 0.8 % in the median on one machine and by 6.5 % on another, whose memory moved
-/// between two states.
-const SD_IN_PLACE: f64 = 0.03;
-
 /// What the logarithm of a time differs by between processes, where it has no interval.
-const USUAL_SD: f64 = 0.02;
+pub(super) const USUAL_SD: f64 = 0.02;
 
 /// Whether a record says anything: it is valid, and its times are numbers. That is certain of a file,
 /// which is checked when it is read, and not of a calibration that a program makes.
@@ -45,6 +42,7 @@ impl Observation {
         Self {
             record: index,
             problem: record.problem,
+            is_measured: true,
             ln_fused: Uncertain {
                 value: record.fused_latency_ms.ln(),
                 sd: sd_of_time(&record.fused_timing).unwrap_or(0.0),
@@ -56,23 +54,9 @@ impl Observation {
         }
     }
 
-    /// What it says of the first op by itself, which no other kernel of the unfused variant comes
-    /// before: the time of its first step. `None` of a single op, and where steps were not timed or
-    /// cannot be those of the chain.
-    pub(super) fn of_first_step(index: usize, record: &FusionRecord) -> Option<Self> {
-        let chain = record.problem.chain();
-        let problem = record.problem.slice(0..1).filter(|_| !chain.is_single())?;
-        let is_whole = record.steps.len() == chain.len();
-        let StepTime { op, ms, low_ms, high_ms } = record.steps.first().filter(|_| is_whole)?;
-        let [low, high] = [low_ms, high_ms].map(|end| end.unwrap_or(*ms));
-        let is_a_time = 0.0 < low && low <= *ms && *ms <= high && high.is_finite();
-        if !is_a_time || op != chain[0].name() {
-            return None;
-        }
-        let has_interval = low_ms.is_some() && high_ms.is_some();
-        let sd = if has_interval { sd_of_interval(low, high) } else { USUAL_SD };
-        let ln_fused = Uncertain { value: ms.ln(), sd: sd.hypot(SD_IN_PLACE) };
-        Some(Self { record: index, problem, ln_fused, ln_speedup: None })
+    /// How certain it is: the standard deviation of what is asked about first.
+    pub(super) fn sd(&self) -> f64 {
+        self.ln_speedup.map_or(self.ln_fused.sd, |speedup| speedup.sd)
     }
 
     /// What is known of a part of a sum.

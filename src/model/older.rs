@@ -10,7 +10,7 @@ use super::answer::Evidence;
 use super::cloud::padded;
 use super::covariance::{Place, Prior, Sample};
 use super::features::{CloudKey, Features};
-use super::known::{Answer, Known, record_of};
+use super::known::{Answer, Known};
 use super::kriging::Field;
 use super::lookup::in_order;
 use super::observation::{Observation, is_usable};
@@ -77,7 +77,7 @@ impl Older {
 /// What the older calibration says of a problem, within its range.
 fn before(known: &Known, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
     let at_sizes = known.at_sizes(problem);
-    if let Some(index) = record_of(at_sizes, problem) {
+    if let Some(index) = at_sizes.record(problem) {
         return Some(Observation::of(index, &records[index]).prediction());
     }
     let answer = known.estimate(records, problem, at_sizes)?;

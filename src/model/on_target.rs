@@ -3,7 +3,7 @@
 use super::answer::{Estimate, Evidence, SpeedupRange, StateAsked};
 use super::covariance::{Covariance, Place};
 use super::features::CloudKey;
-use super::known::{Known, record_of};
+use super::known::Known;
 use super::lookup::FusionCostModel;
 use super::observation::is_usable;
 use super::older::Older;
@@ -127,7 +127,7 @@ impl<'m> OnTarget<'m> {
         let records = self.records();
         if let Some(known) = known {
             let at_sizes = known.at_sizes(problem);
-            if let Some(index) = record_of(at_sizes, problem) {
+            if let Some(index) = at_sizes.record(problem) {
                 return Estimate::measured(&records[index], self.state);
             }
             let own = known.estimate(records, problem, at_sizes);
