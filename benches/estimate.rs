@@ -1,6 +1,7 @@
 //! What a partitioner pays for an answer that was not measured, and for a whole split.
 
 use std::hint::black_box;
+use std::path::Path;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fusion_cost_model::calibration::HardwareCalibration;
@@ -110,6 +111,20 @@ fn fits(criterion: &mut Criterion) -> Result<(), Error> {
     group.bench_function("the example", |bencher| {
         bencher.iter(|| FusionCostModel::new(black_box(example.clone())));
     });
+    // Many chains of a few records each, as the standard sizes are. The package does not contain it.
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/calibrate/profiles/calibrations/amd-epyc-zen5-2-threads.toml"
+    );
+    if Path::new(path).exists() {
+        let committed = HardwareCalibration::load(path)?;
+        let name = format!("{} records of the standard sizes", committed.records.len());
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| FusionCostModel::new(black_box(committed.clone())));
+        });
+    } else {
+        eprintln!("{path} is not there: loading it is not measured");
+    }
     group.finish();
     Ok(())
 }
