@@ -13,20 +13,27 @@ const MOST_ROUNDS: usize = 12;
 ///
 /// It needs no derivatives, is the same on every machine, and never leaves the function's domain: a
 /// value that is not finite is worse than any other.
-pub(super) fn minimise(start: &[f64], value: impl Fn(&[f64]) -> f64) -> Vec<f64> {
-    let of = |at: &[f64]| Some(value(at)).filter(|value| value.is_finite()).unwrap_or(f64::MAX);
+pub(super) fn minimise(start: &[f64], mut value: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
+    let mut of = |at: &[f64]| Some(value(at)).filter(|value| value.is_finite()).unwrap_or(f64::MAX);
     let mut at = start.to_vec();
     let mut least = of(&at);
     for step in STEPS {
+        // When all parameters in a row moved nowhere, none of them moves any more.
+        let mut stayed = 0;
         for _ in 0..MOST_ROUNDS {
             let before = least;
             for parameter in 0..at.len() {
+                if stayed == at.len() {
+                    break;
+                }
+                stayed += 1;
                 let stays = at[parameter];
                 for towards in [stays + step, stays - step] {
                     at[parameter] = towards;
                     let there = of(&at);
                     if there < least {
                         least = there;
+                        stayed = 0;
                         break;
                     }
                     at[parameter] = stays;
@@ -44,6 +51,49 @@ pub(super) fn minimise(start: &[f64], value: impl Fn(&[f64]) -> f64) -> Vec<f64>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// The same search, which asks on when no parameter moves any more.
+    fn patient(start: &[f64], value: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+        let mut at = start.to_vec();
+        for step in STEPS {
+            for _ in 0..MOST_ROUNDS {
+                let before = value(&at);
+                for parameter in 0..at.len() {
+                    let least = value(&at);
+                    let stays = at[parameter];
+                    for towards in [stays + step, stays - step] {
+                        at[parameter] = towards;
+                        if value(&at) < least {
+                            break;
+                        }
+                        at[parameter] = stays;
+                    }
+                }
+                if before - value(&at) < 1e-3 {
+                    break;
+                }
+            }
+        }
+        at
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_ends_where_one_that_asks_on_does(
+            lowest in prop::collection::vec(-3.0..3.0_f64, 1..6),
+            skew in -0.9..0.9_f64,
+        ) {
+            let bowl = |at: &[f64]| {
+                let off: Vec<f64> = at.iter().zip(&lowest).map(|(at, lowest)| at - lowest).collect();
+                let squares: f64 = off.iter().map(|off| off * off).sum();
+                let products: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
+                squares + skew * products
+            };
+            let start = vec![0.0; lowest.len()];
+            prop_assert_eq!(minimise(&start, bowl), patient(&start, bowl));
+        }
+    }
 
     #[test]
     fn a_skewed_bowl_is_descended() {
