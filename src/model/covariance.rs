@@ -1,6 +1,7 @@
 //! How alike the values of two problems are, by how far apart their sizes are.
 
 use super::features::MAX_DIMENSIONS;
+use super::likelihood::Likelihood;
 use super::matern;
 use super::matrix;
 use super::search::minimise;
@@ -57,12 +58,7 @@ const SCALES: [f64; 2] = [0.2, 60.0];
 const AMPLITUDES: [f64; 2] = [0.005, 5.0];
 const NOISES: [f64; 2] = [0.003, 0.5];
 
-/// Up to this many values a fit looks at their joint density, at the cost of a matrix of all of them
-/// for each step.
-const MOST_JOINT: usize = 96;
-/// Beyond that it looks at the density of this many values, each given its neighbours.
-const CONDITIONED: usize = 400;
-/// How many neighbours.
+/// Of many values a fit looks at the density of each given this many neighbours.
 pub(super) const NEIGHBOURS: usize = 16;
 
 impl Covariance {
@@ -70,17 +66,23 @@ impl Covariance {
     pub(super) fn fit(samples: &[Sample], dimensions: usize, prior: Prior) -> Self {
         let first = Self::usual_logarithms(dimensions, prior);
         let start = Self::with(&first, dimensions, prior);
-        let blocks = blocks(samples, &start);
+        let mut likelihood = Likelihood::of(samples, &start);
+        let (mut covariance, mut before) = (start, first.clone());
         let found = minimise(&first, |at| {
-            let covariance = Self::with(at, dimensions, prior);
+            // A step changes one of them, and an exponential takes a while.
+            for (index, (at, before)) in at.iter().zip(&mut before).enumerate() {
+                if at != before {
+                    covariance.set(index, *at);
+                    *before = *at;
+                }
+            }
             if !covariance.is_within_bounds() {
                 return f64::INFINITY;
             }
             let sds = (0..at.len()).map(|index| PRIOR_SDS[(index + 1).saturating_sub(dimensions)]);
             let distrust = at.iter().zip(&first).zip(sds);
             let distrust = distrust.map(|((at, first), sd)| 0.5 * ((at - first) / sd).powi(2));
-            let surprise = blocks.iter().map(|block| covariance.surprise(block));
-            distrust.sum::<f64>() + surprise.sum::<f64>()
+            distrust.sum::<f64>() + likelihood.surprise(&covariance)
         });
         Self::with(&found, dimensions, prior)
     }
@@ -121,17 +123,28 @@ impl Covariance {
 
     /// From the logarithms of the scales, the amplitude and the noise.
     fn with(parameters: &[f64], dimensions: usize, prior: Prior) -> Self {
-        let mut inverse_scales = [0.0; MAX_DIMENSIONS];
-        for (inverse, ln_scale) in inverse_scales.iter_mut().zip(&parameters[..dimensions]) {
-            *inverse = (-ln_scale).exp();
-        }
-        Self {
-            inverse_scales,
+        let mut covariance = Self {
+            inverse_scales: [0.0; MAX_DIMENSIONS],
             dimensions,
             mean: prior.mean_sd * prior.mean_sd,
             slope: prior.slope_sd * prior.slope_sd,
-            surface: (2.0 * parameters[dimensions]).exp(),
-            noise: (2.0 * parameters[dimensions + 1]).exp(),
+            surface: 0.0,
+            noise: 0.0,
+        };
+        for (index, logarithm) in parameters.iter().enumerate() {
+            covariance.set(index, *logarithm);
+        }
+        covariance
+    }
+
+    /// Changes one of them.
+    fn set(&mut self, parameter: usize, logarithm: f64) {
+        if parameter < self.dimensions {
+            self.inverse_scales[parameter] = (-logarithm).exp();
+        } else if parameter == self.dimensions {
+            self.surface = (2.0 * logarithm).exp();
+        } else {
+            self.noise = (2.0 * logarithm).exp();
         }
     }
 
@@ -182,52 +195,30 @@ impl Covariance {
     /// The factor of the covariance matrix of measured values, row by row; `None` where it cannot be
     /// factored.
     pub(super) fn factor(&self, samples: &[&Sample]) -> Option<Vec<f64>> {
+        let mut matrix = vec![0.0; samples.len() * samples.len()];
+        self.factor_into(samples, &mut matrix).then_some(matrix)
+    }
+
+    /// The same in a matrix of the caller.
+    pub(super) fn factor_into(&self, samples: &[&Sample], matrix: &mut [f64]) -> bool {
         let n = samples.len();
-        let mut matrix = vec![0.0; n * n];
         for (row, a) in samples.iter().enumerate() {
-            for (col, b) in samples[..row].iter().enumerate() {
-                matrix[row * n + col] = self.between(&a.place, &b.place);
+            let others = &samples[..row];
+            let own = &mut matrix[row * n..][..=row];
+            for (value, b) in own.iter_mut().zip(others) {
+                *value = self.squared_distance(&a.place, &b.place);
             }
-            matrix[row * n + row] = self.of_new(a.place.proportion) + a.variance;
+            // By itself, so that it becomes vectors.
+            for value in own.iter_mut() {
+                *value = self.surface * matern::smooth_correlation(*value);
+            }
+            for (value, b) in own.iter_mut().zip(others) {
+                *value += self.in_common(a.place.proportion, b.place.proportion);
+            }
+            own[row] = self.of_new(a.place.proportion) + a.variance;
         }
-        matrix::factor(&mut matrix, n).then_some(matrix)
+        matrix::factor(matrix, n)
     }
-
-    /// The negative logarithm of the density of a block's values, without its constant.
-    fn surprise(&self, block: &Block<'_>) -> f64 {
-        let Some(factor) = self.factor(&block.samples) else { return f64::INFINITY };
-        let n = block.samples.len();
-        let mut values: Vec<f64> = block.samples.iter().map(|sample| sample.value).collect();
-        matrix::forward(&factor, n, &mut values);
-        let of_row = |row: usize| 0.5 * values[row] * values[row] + factor[row * n + row].ln();
-        (block.given..n).map(of_row).sum()
-    }
-}
-
-/// Values whose density a fit looks at, given the first of them.
-struct Block<'s> {
-    samples: Vec<&'s Sample>,
-    given: usize,
-}
-
-/// All values together where they are few, else some of them, each given its neighbours: what
-/// decides about a value among many are those around it.
-fn blocks<'s>(samples: &'s [Sample], metric: &Covariance) -> Vec<Block<'s>> {
-    if samples.len() <= MOST_JOINT {
-        return vec![Block { samples: samples.iter().collect(), given: 0 }];
-    }
-    spread_out(samples.len(), CONDITIONED)
-        .map(|index| {
-            let mut near: Vec<&Sample> = samples.iter().collect();
-            near.swap_remove(index);
-            let own = &samples[index];
-            let distance = |other: &&Sample| metric.squared_distance(&own.place, &other.place);
-            near.select_nth_unstable_by(NEIGHBOURS, |a, b| distance(a).total_cmp(&distance(b)));
-            near.truncate(NEIGHBOURS);
-            near.push(own);
-            Block { samples: near, given: NEIGHBOURS }
-        })
-        .collect()
 }
 
 /// At most `most` of the numbers below `count`, in no regular order: records are sorted by size, and
