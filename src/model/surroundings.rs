@@ -6,7 +6,6 @@
 use super::covariance::{Covariance, Sample};
 use super::kriging::NAMED;
 use super::matern::LANES;
-use super::matrix;
 
 /// A sample and those nearest to it, [`LANES`] together.
 ///
@@ -35,38 +34,24 @@ const fn first_pair(rows: usize) -> usize {
 impl Surroundings {
     /// `None` where their covariance cannot be factored.
     pub(super) fn of(sample: usize, samples: &[Sample], covariance: &Covariance) -> Option<Self> {
-        let own = &samples[sample].place;
-        let mut near: Vec<(f64, usize)> = samples
-            .iter()
-            .enumerate()
-            .map(|(index, other)| (covariance.squared_distance(own, &other.place), index))
-            .collect();
-        // Of several at the same place, the sample itself comes first.
-        let order = |&(distance, index): &(f64, usize)| (distance, index != sample, index);
-        near.sort_unstable_by(|a, b| {
-            let (a, b) = (order(a), order(b));
-            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2))
-        });
-        near.truncate(LANES);
-        let of_members: Vec<&Sample> = near.iter().map(|&(_, index)| &samples[index]).collect();
-        let n = near.len();
-        let factor = covariance.factor(&of_members)?;
+        let near = nearest(sample, samples, covariance);
+        let n = samples.len().min(LANES);
+        let of_members = near.map(|index| &samples[index]);
+        let mut factor = [0.0; LANES * LANES];
+        if !covariance.factor_into(&of_members[..n], &mut factor[..n * n]) {
+            return None;
+        }
+        let columns = inverse(&factor, n);
         let mut inverse = [[0.0; 2]; PAIRS];
-        let mut proportions = [0.0; LANES];
-        #[expect(clippy::cast_possible_truncation, reason = "at most 1024 samples")]
-        let mut members = [sample as u32; LANES];
-        for (member, &(_, index)) in near.iter().enumerate() {
-            #[expect(clippy::cast_possible_truncation, reason = "at most 1024 samples")]
-            let named = index as u32;
-            members[member] = named;
-            proportions[member] = samples[index].place.proportion;
-            let mut column = [0.0; LANES];
-            column[member] = 1.0;
-            matrix::forward(&factor, n, &mut column[..n]);
-            for (row, &value) in column.iter().enumerate().skip(member) {
+        for (row, columns) in columns.iter().enumerate().take(n) {
+            for (member, &value) in columns.iter().enumerate().take(row + 1) {
                 inverse[first_pair(row / 2) + member][row % 2] = value;
             }
         }
+        #[expect(clippy::cast_possible_truncation, reason = "at most 1024 samples")]
+        let members = near.map(|index| index as u32);
+        let mut proportions = of_members.map(|one| one.place.proportion);
+        proportions[n..].fill(0.0);
         #[expect(clippy::cast_possible_truncation, reason = "at most LANES")]
         let len = n as u32;
         Some(Self { members, len, proportions, inverse })
@@ -107,5 +92,101 @@ impl Surroundings {
             explained[2 * rows..][..2].copy_from_slice(&sums);
         }
         explained
+    }
+}
+
+/// A sample and those nearest to it, nearest first; where there are fewer, it is repeated. Of several
+/// at the same place, the sample itself comes first, and then the first ones.
+fn nearest(sample: usize, samples: &[Sample], covariance: &Covariance) -> [usize; LANES] {
+    let own = &samples[sample].place;
+    let mut near = [(f64::INFINITY, sample); LANES];
+    near[0].0 = 0.0;
+    for (index, other) in samples.iter().enumerate() {
+        let squared = covariance.squared_distance(own, &other.place);
+        if squared >= near[LANES - 1].0 || index == sample {
+            continue;
+        }
+        let at = near.partition_point(|one| one.0 <= squared);
+        near.copy_within(at..LANES - 1, at + 1);
+        near[at] = (squared, index);
+    }
+    near.map(|(_, index)| index)
+}
+
+/// The inverse of a factor of at most [`LANES`] rows: all columns at once.
+fn inverse(factor: &[f64], n: usize) -> [[f64; LANES]; LANES] {
+    let mut columns = [[0.0; LANES]; LANES];
+    for row in 0..n {
+        let values = &factor[row * n..][..=row];
+        let mut own = [0.0; LANES];
+        own[row] = 1.0;
+        for (column, value) in columns.iter().zip(&values[..row]) {
+            for lane in 0..LANES {
+                own[lane] -= value * column[lane];
+            }
+        }
+        columns[row] = own.map(|one| one / values[row]);
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::covariance::{Place, Prior};
+    use crate::model::features::MAX_DIMENSIONS;
+    use proptest::prelude::*;
+
+    const PRIOR: Prior = Prior { mean_sd: 0.5, slope_sd: 0.4, amplitude: 0.2 };
+
+    /// Places on a grid, so that many are as far away as others.
+    fn samples(coordinates: &[(u8, u8)]) -> Vec<Sample> {
+        let of = |&(x, y): &(u8, u8)| {
+            let mut at = [0.0; MAX_DIMENSIONS];
+            (at[0], at[1]) = (f64::from(x), f64::from(y));
+            let place = Place { at, proportion: 0.1 * f64::from(x) };
+            Sample { place, value: 0.0, variance: 1e-3 }
+        };
+        coordinates.iter().map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearest_are_the_first_of_all_in_order(
+            coordinates in prop::collection::vec((0..5_u8, 0..5_u8), 1..40),
+            sample in 0_usize..40,
+        ) {
+            let samples = samples(&coordinates);
+            let sample = sample % samples.len();
+            let covariance = Covariance::usual(2, PRIOR);
+            let distance = |index: usize| {
+                covariance.squared_distance(&samples[sample].place, &samples[index].place)
+            };
+            let mut all: Vec<usize> = (0..samples.len()).collect();
+            all.sort_by(|&a, &b| {
+                distance(a).total_cmp(&distance(b)).then((a != sample).cmp(&(b != sample)))
+            });
+            all.resize(all.len().max(LANES), sample);
+            prop_assert_eq!(&nearest(sample, &samples, &covariance)[..], &all[..LANES]);
+        }
+
+        #[test]
+        fn the_inverse_of_a_factor_makes_it_one(
+            coordinates in prop::collection::vec((0..5_u8, 0..5_u8), 1..=LANES),
+        ) {
+            let samples = samples(&coordinates);
+            let n = samples.len();
+            let members: Vec<&Sample> = samples.iter().collect();
+            let factor = Covariance::usual(2, PRIOR).factor(&members).unwrap();
+            let columns = inverse(&factor, n);
+            for row in 0..n {
+                for col in 0..=row {
+                    let product: f64 =
+                        (col..=row).map(|k| factor[row * n + k] * columns[k][col]).sum();
+                    let expected = f64::from(u8::from(row == col));
+                    prop_assert!((product - expected).abs() < 1e-9, "{row} {col} {product}");
+                }
+            }
+        }
     }
 }
