@@ -64,25 +64,30 @@ impl Roofline {
             None => (Self::seen_in(times.clone()), GUESS_SD),
         };
         let every = times.len().div_ceil(MOST_TIMES).max(1);
-        let times: Vec<(&Work, f64)> =
-            times.step_by(every).map(|(work, time)| (work, time.ln())).collect();
+        // What the parameters do not change is computed once.
+        let times: Vec<(&Work, f64, f64)> = times
+            .step_by(every)
+            .map(|(work, time)| (work, start.relative_bandwidth(work), time.ln()))
+            .collect();
         let first = [start.launch_ms, start.bytes_per_ms, start.flops_per_ms].map(f64::ln);
-        let with = |at: &[f64]| Self {
+        let without_curve = |at: &[f64]| Self {
             launch_ms: at[0].exp(),
             bytes_per_ms: at[1].exp(),
             flops_per_ms: at[2].exp(),
-            curve: start.curve.clone(),
+            curve: Vec::new(),
         };
         let found = minimise(&first, |at| {
-            let roofline = with(at);
-            let misfit = |(work, ln_time): &(&Work, f64)| {
-                let off = (ln_time - roofline.fused_ms(work).ln()) / ROBUST_FROM;
+            let roofline = without_curve(at);
+            let misfit = |(work, bandwidth, ln_time): &(&Work, f64, f64)| {
+                let ms_per_byte = (roofline.bytes_per_ms * bandwidth).recip();
+                let fused_ms = roofline.kernel_ms(work.flops(), work.bytes(), ms_per_byte);
+                let off = (ln_time - fused_ms.ln()) / ROBUST_FROM;
                 (1.0 + off * off).sqrt() - 1.0
             };
             let distrust = |(at, first): (&f64, f64)| 0.5 * ((at - first) / sd).powi(2);
             times.iter().map(misfit).sum::<f64>() + at.iter().zip(first).map(distrust).sum::<f64>()
         });
-        with(&found)
+        Self { curve: start.curve, ..without_curve(&found) }
     }
 
     /// A fifth of the shortest time, and the best rates, that any of the times shows.
@@ -141,16 +146,21 @@ impl Roofline {
 
     /// Milliseconds for a byte at the footprint of the fused variant.
     fn ms_per_byte(&self, work: &Work) -> f64 {
+        (self.bytes_per_ms * self.relative_bandwidth(work)).recip()
+    }
+
+    /// The bandwidth at that footprint, relative to that of the largest one.
+    #[inline]
+    fn relative_bandwidth(&self, work: &Work) -> f64 {
         let after = self.curve.partition_point(|point| point.0 < work.log2_bytes);
         let below = after.checked_sub(1).and_then(|index| self.curve.get(index));
-        let factor = match (below, self.curve.get(after)) {
+        match (below, self.curve.get(after)) {
             (Some(low), Some(high)) => {
                 low.1 + (work.log2_bytes - low.0) / (high.0 - low.0) * (high.1 - low.1)
             }
             (Some(only), None) | (None, Some(only)) => only.1,
             (None, None) => 1.0,
-        };
-        (self.bytes_per_ms * factor).recip()
+        }
     }
 }
 
