@@ -74,12 +74,11 @@ fn scale(allowed: f64) -> f64 {
 }
 
 impl Relation {
-    /// From all records but those of a chain; `None` without any.
+    /// From all records but those of a chain, in the order of how much slower they are; `None` without
+    /// any.
     fn without(chain: Option<&Chain>, known: &[OnBoth]) -> Option<Self> {
         let others = || known.iter().filter(|one| chain != Some(&one.chain));
-        let mut slower: Vec<f64> = others().map(|one| one.slower).collect();
-        slower.sort_unstable_by(f64::total_cmp);
-        let &ln_slower = slower.get(slower.len() / 2)?;
+        let ln_slower = others().nth(others().count() / 2)?.slower;
         // By least squares, with as much for a share of 1 as a few records say.
         const FOR_ALL: f64 = 0.1;
         let [products, squares] = others().filter_map(|one| one.speedup).fold(
@@ -107,7 +106,8 @@ impl OnPaper {
             let speedup = (!chain.is_single()).then(|| [speedup, record.speedup_factor.ln()]);
             slower.is_finite().then_some(OnBoth { chain, slower, speedup })
         };
-        let known: Vec<OnBoth> = records.filter_map(on_both).collect();
+        let mut known: Vec<OnBoth> = records.filter_map(on_both).collect();
+        known.sort_by(|a, b| a.slower.total_cmp(&b.slower));
         let Some(relation) = Relation::without(None, &known) else { return before };
         let mut chains: Vec<Chain> = Vec::new();
         for one in &known {
