@@ -180,9 +180,10 @@ mod tests {
             let factor = Covariance::usual(2, PRIOR).factor(&members).unwrap();
             let columns = inverse(&factor, n);
             for row in 0..n {
-                for col in 0..=row {
-                    let product: f64 =
-                        (col..=row).map(|k| factor[row * n + k] * columns[k][col]).sum();
+                let product = |col: usize| -> f64 {
+                    (col..=row).map(|k| factor[row * n + k] * columns[k][col]).sum()
+                };
+                for (col, product) in (0..=row).map(product).enumerate() {
                     let expected = f64::from(u8::from(row == col));
                     prop_assert!((product - expected).abs() < 1e-9, "{row} {col} {product}");
                 }
