@@ -19,7 +19,7 @@ use fusion_cost_model::{CacheState, Clock, DType, Problem};
 /// One of each kind: squares, few rows, one row, and little depth; convolutions that are depthwise,
 /// the first of a network, 3x3 and 1x1; attention over a sequence and for one token; what streams
 /// through memory, and rows that stay in the caches.
-const PROBLEMS: [&str; 23] = [
+const PROBLEMS: [&str; 27] = [
     "linear_bias_relu/f32/m512.k512.n512",
     "linear_bias_gelu/f32/m32.k4096.n4096",
     "linear_bias_relu/bf16/m512.k512.n512",
@@ -43,6 +43,10 @@ const PROBLEMS: [&str; 23] = [
     "add_layernorm/f32/m512.n768",
     "add_layernorm/f32/m4096.n768",
     "add_layernorm/f32/m128.n3072",
+    "add_layernorm/f32/m333.n777",
+    "add_layernorm/f32/m512.n1024",
+    "add_layernorm/f32/m2048.n4096",
+    "add_relu/f32/m128.n3072",
 ];
 
 fn main() -> Result<(), BackendError> {

@@ -12,7 +12,7 @@ pub(crate) struct Piece<E> {
     pub(crate) first_row: usize,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    /// The rows after these, and what the first stage has for them.
+    /// The rows after these, and what the first stage has for them, or where they go.
     pub(crate) ahead: [*const E; 2],
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use fusion_cost_model::DType;
 use pulp::Arch;
 
 use super::element::Element;
@@ -71,6 +72,7 @@ impl<E: Element> RowStage<E> {
     ) {
         let group = Self::group(cols);
         let operand = stages.first().and_then(Self::operand);
+        let writes_first = Self::writes_first(stages, source, &target);
         let mut sums = RowSums::NONE;
         for start in rows.clone().step_by(group) {
             let count = group.min(rows.end - start);
@@ -85,9 +87,17 @@ impl<E: Element> RowStage<E> {
             let operand = operand.map(|one| one.at((start + group) * cols).cast_const());
             // Of rows that are not stored as tensors are, the next ones are in a cache anyway.
             let operand = operand.unwrap_or(source.cast());
-            let ahead = [next, operand];
-            let piece = Piece { arch, first_row: start, rows: count, cols, ahead };
             let waiting = target.waiting();
+            let ahead = if writes_first {
+                // The rows at hand are there: to ask for them again costs nothing. The lines behind the
+                // last ones may be those that another thread writes.
+                let at_hand = waiting.cast_const().cast::<E>();
+                let is_last = start + group >= rows.end;
+                [at_hand, if is_last { at_hand } else { at_hand.wrapping_add(group * cols) }]
+            } else {
+                [next, operand]
+            };
+            let piece = Piece { arch, first_row: start, rows: count, cols, ahead };
             let between = Target { near: target.near, ..Target::plain(waiting) };
             let waiting = waiting.cast_const();
             // SAFETY: the caller's guarantee; after the first stage the rows are where it left them.
@@ -106,6 +116,22 @@ impl<E: Element> RowStage<E> {
                 }
             }
         }
+    }
+
+    /// Whether the first pass over rows writes them where nothing has read them, and leaves their sums
+    /// for a norm. Then the lines of the target are fetched ahead, and those of the source are not: the
+    /// processor fetches by itself what is read in order, while stores wait for each line that is
+    /// missing, and what else is asked for takes the place of those (decision 0214).
+    fn writes_first<I: Element, O: Element>(
+        stages: &[Self],
+        source: *const I,
+        target: &Target<O>,
+    ) -> bool {
+        let adds_up = matches!(stages, [Self::Tail(_), next, ..] if next.begins_with_sums());
+        let is_apart = target.data.cast_const().cast::<I>() != source;
+        // Lines are counted in numbers of the source.
+        let as_stored = E::DTYPE == DType::F32 && O::DTYPE == DType::F32;
+        adds_up && is_apart && as_stored && target.room.is_none()
     }
 
     /// Takes a few rows through this stage, given their sums where they are known. If the next stage is
@@ -169,5 +195,39 @@ impl<E: Element> RowStage<E> {
             Self::Tail(tail) => tail.operand(),
             Self::RowOp(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::Pointwise;
+    use half::bf16;
+
+    use super::*;
+    use crate::cpu::tail::TailOp;
+
+    fn chain<E: Element>(op: RowOp<E>) -> [RowStage<E>; 2] {
+        let relu = TailOp::new(Pointwise::Relu, &[], None, 1);
+        [RowStage::Tail(Tail { ops: vec![relu] }), RowStage::RowOp(op)]
+    }
+
+    #[test]
+    fn a_target_is_fetched_where_rows_go_on_the_way_to_a_norm() {
+        let (source, mut rows, mut room) = ([0.0_f32], [0.0_f32], [0.0_f32]);
+        let source = source.as_ptr();
+        let target = Target::plain(rows.as_mut_ptr());
+        let norm = RowOp::<f32>::RmsNorm { weight: Located::NOWHERE };
+        let stages = chain(norm.clone());
+        assert!(RowStage::writes_first(&stages, source, &target));
+        // In place, or in a room, there is nothing to wait for.
+        assert!(!RowStage::writes_first(&stages, target.data.cast_const(), &target));
+        let waits = Target { room: Some(room.as_mut_ptr()), ..target };
+        assert!(!RowStage::writes_first(&stages, source, &waits));
+        // A norm or a softmax that adds up by itself reads what it fetched.
+        assert!(!RowStage::writes_first(&[RowStage::RowOp(norm)], source, &target));
+        let softmax = chain::<f32>(RowOp::Softmax { mask: None });
+        assert!(!RowStage::writes_first(&softmax, source, &target));
+        let of_halves = chain::<bf16>(RowOp::RmsNorm { weight: Located::NOWHERE });
+        assert!(!RowStage::writes_first(&of_halves, source, &target));
     }
 }

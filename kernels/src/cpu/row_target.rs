@@ -36,10 +36,10 @@ impl<O: Element> Target<O> {
     }
 }
 
-/// What the thread reads after the rows at hand: fetching it while it computes keeps the memory busy.
-/// The addresses need not be valid. With `NEAR` it goes into the first-level cache, and not just into
-/// the second-level one: known to the compiler, since a jump beside every vector takes longer than the
-/// vector.
+/// What the thread reads or writes after the rows at hand: fetching it while it computes keeps the
+/// memory busy. The addresses need not be valid. With `NEAR` it goes into the first-level cache, and
+/// not just into the second-level one: known to the compiler, since a jump beside every vector takes
+/// longer than the vector.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead<E, const NEAR: bool> {
     pub(crate) source: *const E,
@@ -53,7 +53,7 @@ impl<E, const NEAR: bool> Ahead<E, NEAR> {
         fetch::<E, NEAR>(self.source.wrapping_add(i));
     }
 
-    /// Asks for a line of what the operand has for the next rows.
+    /// Asks for a line of what the operand has for the next rows, or of where those go.
     #[inline(always)]
     pub(crate) fn fetch_operand(&self, i: usize) {
         fetch::<E, NEAR>(self.operand.wrapping_add(i));
