@@ -33,8 +33,8 @@
 //! | evidence | the answer comes from |
 //! |---|---|
 //! | [`Measured`] | a record of this very problem, as it is in the file |
-//! | [`ComposedAtSize`] | a chain that differs in some ops, measured at this size, plus the new ops and minus the old ones, each as measured by themselves |
-//! | [`Interpolated`] | records of the same chain at sizes around this one |
+//! | [`ComposedAtSize`] | a chain that differs in some ops, measured at this size, plus the new ops and minus the old ones, each as measured by themselves; or a longer one, without ops that are free in it |
+//! | [`Interpolated`] | records of the same chain at sizes around this one, or of a longer one that only has free ops more |
 //! | [`ComposedBetween`] | as composed at size, from a chain that was measured at sizes around this one |
 //! | [`Prior`] | an older calibration of the machine, corrected by newer records: [`FusionCostModel::with_prior`] |
 //! | [`Extrapolated`] | the nearest records, at smaller or larger sizes: [`Estimate::octaves_beyond`] says how far away |

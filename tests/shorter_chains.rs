@@ -92,6 +92,30 @@ fn a_size_that_is_left_out_is_not_seen_through_longer_chains() {
 }
 
 #[test]
+fn a_vague_record_of_a_longer_chain_leaves_the_chain_to_its_own() {
+    let whole = calibration("amd-epyc-zen5-2-threads");
+    let evidence = |calibration: &HardwareCalibration, problem: &Problem| {
+        let model = FusionCostModel::new(calibration.clone());
+        model.on(TARGET).estimate(problem).evidence()
+    };
+    let mut asked = 0;
+    for sizes in sizes_of(&whole, "conv_bn_relu") {
+        let [longer, shorter] = ["conv_bn_relu", "conv_bn"]
+            .map(|chain| format!("{chain}/f32/{sizes}").parse::<Problem>().unwrap());
+        if evidence(&whole, &shorter) != Evidence::ComposedAtSize {
+            continue;
+        }
+        let mut vague = whole.clone();
+        let is_it = |record: &&mut FusionRecord| record.problem == longer;
+        let record = vague.records.iter_mut().find(is_it).unwrap();
+        record.speedup_low /= 2.0;
+        record.speedup_high *= 2.0;
+        asked += usize::from(evidence(&vague, &shorter) == Evidence::Interpolated);
+    }
+    assert!(asked >= 10, "{asked}");
+}
+
+#[test]
 fn a_chain_that_was_never_measured_is_known_between_sizes() {
     let whole = calibration("amd-epyc-zen5-2-threads");
     let model = FusionCostModel::new(whole);

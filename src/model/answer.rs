@@ -15,11 +15,14 @@ pub enum Evidence {
     Measured,
     /// A chain that differs in some ops was measured at this very size; the new ops were added and the
     /// old ones subtracted, each as measured by themselves. Where the chain was measured at other sizes,
-    /// the speedup is the mean with its own. If the other chain only has more ops, behind a product,
-    /// which cost its fused kernel next to nothing, such as a ReLU, their steps are taken off its unfused
-    /// time.
+    /// the speedup is the mean with its own.
+    ///
+    /// Or a chain was measured there that only has more ops, behind a product, which cost a fused kernel
+    /// next to nothing, such as a ReLU: their steps are taken off its unfused time. There is no mean
+    /// then.
     ComposedAtSize,
-    /// The chain was measured at sizes around this one.
+    /// The chain was measured at sizes around this one, or one that only has more ops which cost a fused
+    /// kernel next to nothing.
     Interpolated,
     /// As [`Self::ComposedAtSize`], where the other chain was measured at sizes around this one.
     ComposedBetween,

@@ -136,8 +136,8 @@ impl Cloud {
         }
     }
 
-    /// Estimates of what was measured from all other observations, where there are enough of them to say
-    /// how sizes differ.
+    /// Estimates of what was timed from all other observations, where there are enough of them to say how
+    /// sizes differ.
     pub(super) fn left_out(
         &self,
         ceilings: Option<&Ceilings>,
@@ -158,12 +158,12 @@ impl Cloud {
             time: None,
             speedup: None,
         };
-        let is_measured = |(sample, _): &(usize, [f64; 2])| observations[*sample].is_measured;
+        let is_timed = |(sample, _): &(usize, [f64; 2])| observations[*sample].is_timed;
         let of_time = |(sample, time)| LeftOut { time: Some(time), ..of(sample) };
         let of_speedup = |(sample, speedup)| LeftOut { speedup: Some(speedup), ..of(sample) };
-        let times = self.times.left_out().into_iter().filter(is_measured).map(of_time);
+        let times = self.times.left_out().into_iter().filter(is_timed).map(of_time);
         let speedups = self.speedups.iter().flat_map(|speedups| speedups.field.left_out());
-        times.chain(speedups.filter(is_measured).map(of_speedup)).collect()
+        times.chain(speedups.filter(is_timed).map(of_speedup)).collect()
     }
 }
 
@@ -183,8 +183,8 @@ fn fitted_anew<'o>(
     ceilings: Option<&'o Ceilings>,
     observations: &'o [Observation],
 ) -> impl Iterator<Item = LeftOut> + 'o {
-    let measured = (0..observations.len()).filter(|&index| observations[index].is_measured);
-    measured.filter_map(move |left_out| {
+    let timed = (0..observations.len()).filter(|&index| observations[index].is_timed);
+    timed.filter_map(move |left_out| {
         let mut others = observations.to_vec();
         let one = others.remove(left_out);
         let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&one.problem));

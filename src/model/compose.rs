@@ -22,7 +22,7 @@ pub(super) struct Part {
 const SD_OF_A_SUM: f64 = 0.01;
 
 /// A difference of times that leaves less than this share of what it started with is mostly error.
-const LEAST_LEFT: f64 = 0.2;
+pub(super) const LEAST_LEFT: f64 = 0.2;
 
 /// The ops that differ between a wanted chain and a known one.
 #[derive(Debug, Clone, PartialEq, Eq)]

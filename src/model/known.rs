@@ -251,11 +251,7 @@ impl Known {
         problem: &Problem,
         at_sizes: &AtSizes,
     ) -> Option<Answer> {
-        if let Some(shorter) = at_sizes.shorter(problem) {
-            return Some(self.answer(Evidence::ComposedAtSize, shorter.prediction()));
-        }
         let within = |found: &Prediction| found.octaves <= SLACK_OCTAVES;
-        let at_size = self.composed_at_size(records, problem, at_sizes);
         let own = || {
             let cloud = self.clouds.get(&CloudKey::of(problem))?;
             let found = cloud.at(&Features::of(problem));
@@ -263,6 +259,15 @@ impl Known {
             let evidence = if is_within { Evidence::Interpolated } else { Evidence::Extrapolated };
             Some(self.answer(evidence, found))
         };
+        if let Some(shorter) = at_sizes.shorter(problem) {
+            let shorter = self.answer(Evidence::ComposedAtSize, shorter.prediction());
+            // Where the longer chain's record is vague, those of the chain itself at other sizes say more.
+            let is_certain = |own: &Answer| 2.0 * own.half_widths[1] < shorter.half_widths[1];
+            let own = if problem.chain().is_single() { None } else { own().filter(is_certain) };
+            let own = own.filter(|own| own.evidence == Evidence::Interpolated);
+            return Some(own.unwrap_or(shorter));
+        }
+        let at_size = self.composed_at_size(records, problem, at_sizes);
         if let Some(found) = at_size.filter(within) {
             let composed = self.answer(Evidence::ComposedAtSize, found);
             // The speedup of a single op is certain: none is asked for.

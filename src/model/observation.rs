@@ -10,8 +10,8 @@ pub(super) struct Observation {
     /// The record that it comes from, by index.
     pub(super) record: usize,
     pub(super) problem: Problem,
-    /// Whether the record is one of the problem itself.
-    pub(super) is_measured: bool,
+    /// Whether it says how far estimates of it from others are off: it was timed by itself, or as a step.
+    pub(super) is_timed: bool,
     /// Of the fused time in milliseconds.
     pub(super) ln_fused: Uncertain,
     /// `None` of a single op, which has no other variant.
@@ -42,7 +42,7 @@ impl Observation {
         Self {
             record: index,
             problem: record.problem,
-            is_measured: true,
+            is_timed: true,
             ln_fused: Uncertain {
                 value: record.fused_latency_ms.ln(),
                 sd: sd_of_time(&record.fused_timing).unwrap_or(0.0),
