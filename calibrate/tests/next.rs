@@ -160,6 +160,12 @@ fn a_refresh_leaves_the_older_file_as_it_is() {
     let first = problems(&load(at, "old.refreshed.toml"));
     assert_eq!(first.len(), 2);
     // Once more: the third problem is added.
+    calibrate(at)
+        .args(["--refresh", "old.toml", "--threads", "2", "--points", "2", "--dry-run"])
+        .args(["--output", "old.refreshed.toml"])
+        .assert()
+        .success()
+        .stdout(predicates::str::contains("/f32/").count(1));
     quick(at)
         .args(["--refresh", "old.toml", "--points", "2", "--output", "old.refreshed.toml"])
         .assert()
@@ -167,6 +173,13 @@ fn a_refresh_leaves_the_older_file_as_it_is() {
     let all = load(at, "old.refreshed.toml");
     assert_eq!((all.records.len(), all.additions.len()), (3, 1));
     assert_eq!(problems(&all)[..2], first);
+    // And once more: nothing is left, and nothing else is measured.
+    quick(at)
+        .args(["--refresh", "old.toml", "--output", "old.refreshed.toml"])
+        .assert()
+        .success()
+        .stderr(contains("old.refreshed.toml has all 3 problems of old.toml"));
+    assert_eq!(problems(&load(at, "old.refreshed.toml")), problems(&all));
     calibrate(at)
         .args(["query", "old.refreshed.toml", "--prior", "old.toml"])
         .args(["--problem", "add_relu/f32/m32.n64"])

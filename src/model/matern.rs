@@ -53,7 +53,8 @@ pub(super) fn squared_distances<const D: usize>(x: &[f32; D], points: &[Lane; D]
     squared
 }
 
-/// `2^-x` for `x >= 0` with about six digits, without a branch or a call, so that a loop over it becomes vectors.
+/// `2^-x` for `x >= 0` with about six digits, without a branch or a call, so that a loop over it becomes
+/// vectors.
 #[inline(always)]
 fn power_of_half(x: f32) -> f32 {
     /// Added to a number below 2^22 it leaves the nearest integer in the low bits.

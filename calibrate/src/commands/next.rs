@@ -139,6 +139,14 @@ fn refresh(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
         let lines: String = points.iter().map(|point| format!("{point}\n")).collect();
         return print(&lines).map(|()| exit::DONE);
     }
+    // A request without a problem would be one for all sizes.
+    if let (true, Some(base)) = (points.is_empty(), &base) {
+        let (output, count) = (output.display(), problems.len());
+        cli_support::say!("{output} has all {count} problems of {name}; nothing was measured");
+        let drift = Drift::between(&older, base, on);
+        let text = drift.map(|drift| report::drift(&drift, Width::of_stdout()));
+        return print(&text.unwrap_or_default()).map(|()| exit::DONE);
+    }
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let request = request(args, points, format!("a refresh of {file_name}"));
     let done = measure(&with_output(args, output), &request, base, stop)?;
