@@ -181,6 +181,7 @@ impl Known {
     ) -> (Self, FxHashMap<CloudKey, Vec<Observation>>) {
         let mut known = Self::default();
         let mut by_key: FxHashMap<CloudKey, Vec<Observation>> = FxHashMap::default();
+        let mut of_others = Vec::new();
         for &index in &indices {
             let record = &records[index];
             let problem = record.problem;
@@ -193,6 +194,7 @@ impl Known {
             known.at_sizes.entry(*problem.sizes()).or_default().measured(problem, index);
             for one in shorter::observations(index, record) {
                 known.at_sizes.entry(*one.problem.sizes()).or_default().observed(one);
+                of_others.push(one);
             }
             by_key.entry(CloudKey::of(&problem)).or_default().push(Observation::of(index, record));
             if !chain.is_single() {
@@ -202,14 +204,12 @@ impl Known {
             }
         }
         // In the order of the records, which that of a map is not.
-        for &index in &indices {
-            for one in shorter::observations(index, &records[index]) {
-                let at_sizes = known.at_sizes(&one.problem);
-                // What was measured by itself is not observed twice.
-                let counts = at_sizes.shorter(&one.problem) == Some(&one);
-                if counts && at_sizes.record(&one.problem).is_none() {
-                    by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
-                }
+        for one in of_others {
+            let at_sizes = known.at_sizes(&one.problem);
+            // What was measured by itself is not observed twice.
+            let counts = at_sizes.shorter(&one.problem) == Some(&one);
+            if counts && at_sizes.record(&one.problem).is_none() {
+                by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
             }
         }
         known.indices = indices;

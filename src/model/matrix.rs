@@ -13,7 +13,7 @@ pub(super) const TILE: usize = 4;
 /// Four columns, row by row.
 type Columns = [[f64; TILE]];
 
-/// So many rows of four columns are kept on the stack at a time.
+/// Rows of four columns that are kept on the stack at a time.
 const DEPTH: usize = 32;
 
 /// The sum of the products of two slices, in four sums so that they can be vectors.
@@ -193,7 +193,7 @@ pub(super) fn ln_diagonal(rows: &[f64], n: usize) -> f64 {
 
 /// The diagonal of the inverse of the matrix that was factored.
 ///
-/// It is the sum of the squares of each column of the factor's inverse, of which four are found at a
+/// It is the sum of the squares of each column of the factor's inverse. Four columns are found at a
 /// time.
 pub(super) fn inverse_diagonal(factor: &[f64], n: usize) -> Vec<f64> {
     let tiled = n - n % TILE;

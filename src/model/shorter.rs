@@ -29,8 +29,8 @@ const SD_OF_TIME: f64 = 0.03;
 /// time was outside of its steps.
 const MOST_OUTSIDE: f64 = 0.25;
 
-/// Without more ops at a time, little of the chain is left, and long chains would be hundreds of shorter
-/// ones.
+/// Without more ops at a time, what is left out is certain to cost something, and a long chain would be
+/// dozens of shorter ones.
 const MOST_LEFT_OUT: usize = 3;
 
 /// What a record says of shorter chains.
@@ -58,7 +58,7 @@ fn steps(record: &FusionRecord) -> Option<&[StepTime]> {
     (is_whole && record.steps.iter().zip(ops).all(belongs)).then_some(&record.steps)
 }
 
-/// The ends of the interval of a time, or twice the time itself.
+/// The ends of the interval of a time; without one, both are the time itself.
 fn ends(step: &StepTime) -> [f64; 2] {
     [step.low_ms, step.high_ms].map(|end| end.unwrap_or(step.ms))
 }
