@@ -162,7 +162,11 @@ fn answers<'a, T: Send>(
         for name in names {
             let answered = answered.clone();
             // The receiver is there until all have answered.
-            scope.spawn(move || answered.send((name.as_str(), ask(name))));
+            let answer = move || drop(answered.send((name.as_str(), ask(name))));
+            // Where the system has no more threads, they are asked one after the other.
+            if thread::Builder::new().spawn_scoped(scope, answer.clone()).is_err() {
+                answer();
+            }
         }
         drop(answered);
         let [mut wait, later] = WAITS;

@@ -60,11 +60,13 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
 fn saying<T>(what: &str, does: impl FnOnce() -> T) -> T {
     let (done, ends) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let says = move || {
             if ends.recv_timeout(Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
                 cli_support::say!("{what}");
             }
-        });
+        };
+        // Where the system has no more threads, it is done without a word.
+        let _ = thread::Builder::new().spawn_scoped(scope, says);
         let answer = does();
         drop(done);
         answer

@@ -152,9 +152,10 @@ fn no_library_of_the_current_folder_is_opened() {
 #[test]
 fn a_system_without_threads_is_an_error_and_no_panic() {
     let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
     let program = env!("CARGO_BIN_EXE_calibrate");
     let measure = format!("--problem {TINY} --quick --force --processes 1 --output t.toml");
-    for args in ["list", "list devices", "list runtimes", &measure] {
+    for args in ["list", "list devices", "list runtimes", "validate e.toml", &measure] {
         for limit in ["-v 60000", "-v 80000", "-v 120000", "-v 200000"] {
             let script = format!("ulimit {limit}; exec '{program}' {args}");
             let mut command = Command::new("sh");
