@@ -115,22 +115,27 @@ impl Cloud {
         let ragged = features.sized()..coordinates.len();
         held[ragged.clone()].copy_from_slice(&coordinates[ragged]);
         let beyond = SD_OF_AN_OCTAVE * octaves;
-        let uncertain = |value: f64, guess: &Guess| Uncertain { value, sd: guess.sd.hypot(beyond) };
-        let time = self.times.at(&Place { at: held, proportion: 0.0 });
+        let uncertain = |guess: &Guess| with_further(guess.sd, beyond);
         let [ln_roofline, ln_ceiling] = self.roofline.logarithms(&features.work);
-        let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {
-            let proportion = ln_ceiling.clamp(*low, *high);
-            let guess = field.at(&Place { at: held, proportion });
-            let Uncertain { value, sd } = uncertain(guess.mean, &guess);
-            Uncertain { value, sd: sd.hypot(SD_OF_A_CHANGE * (ln_ceiling - proportion)) }
-        });
+        let at = Place { at: held, proportion: 0.0 };
+        let (time, ln_speedup) = match &self.speedups {
+            None => (self.times.at(&at), Uncertain::NOTHING),
+            Some(Speedups { field, range: [low, high] }) => {
+                let proportion = ln_ceiling.clamp(*low, *high);
+                let [time, speedup] =
+                    self.times.with(field, [&at, &Place { at: held, proportion }]);
+                let of_change = SD_OF_A_CHANGE * (ln_ceiling - proportion);
+                let sd = with_further(uncertain(&speedup), of_change);
+                (time, Uncertain { value: speedup.mean, sd })
+            }
+        };
         let mut nearest = [None; NEAREST];
         for (named, sample) in nearest.iter_mut().zip(time.nearest) {
             *named = sample.map(|sample| self.records[sample as usize]);
         }
         Prediction {
-            ln_fused: uncertain(ln_roofline + time.mean, &time),
-            ln_speedup: ln_speedup.unwrap_or(Uncertain::NOTHING),
+            ln_fused: Uncertain { value: ln_roofline + time.mean, sd: uncertain(&time) },
+            ln_speedup,
             octaves,
             nearest,
         }
@@ -196,6 +201,12 @@ fn fitted_anew<'o>(
             speedup: one.ln_speedup.map(|speedup| off(speedup.value, found.ln_speedup)),
         })
     })
+}
+
+/// Two independent standard deviations together: `hypot` without what it does against overflows, which
+/// takes longer than all else of it.
+fn with_further(sd: f64, further: f64) -> f64 {
+    (sd * sd + further * further).sqrt()
 }
 
 /// The coordinates of a problem, and 0 where it has no more.

@@ -10,19 +10,11 @@ use super::features::MAX_DIMENSIONS;
 use super::lanes::{FEW, MANY, lanes, scaled};
 use super::matern::{self, LANES, Lane};
 use super::matrix;
+use super::passes::{self, Passes};
 use super::surroundings::Surroundings;
 
-/// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
-const MOST_IN_ALL: usize = 1024;
-
-/// As many blocks of values hold them.
-const MOST_BLOCKS: usize = MOST_IN_ALL / LANES;
-/// And as many those that a chain usually has.
+/// As many blocks hold the values that a chain usually has.
 const USUAL_BLOCKS: usize = 16;
-
-/// The last bits of a number: the number of any block of values fits into them.
-const BLOCKS: u32 = MOST_BLOCKS as u32 - 1;
-const LANE_BITS: u32 = LANES.trailing_zeros();
 
 /// Samples that a guess names.
 pub(super) const NAMED: usize = 3;
@@ -62,6 +54,16 @@ impl Field {
         match self {
             Self::Few(field) => field.at(place),
             Self::Many(field) => field.at(place),
+        }
+    }
+
+    /// The values at one place each in this field and another one with as many dimensions.
+    #[inline]
+    pub(super) fn with(&self, other: &Self, places: [&Place; 2]) -> [Guess; 2] {
+        match (self, other) {
+            (Self::Few(field), Self::Few(other)) => field.with(other, places),
+            (Self::Many(field), Self::Many(other)) => field.with(other, places),
+            _ => [self.at(places[0]), other.at(places[1])],
         }
     }
 
@@ -123,7 +125,8 @@ impl<const D: usize> FieldOf<D> {
         let centre = std::array::from_fn(mean);
         let of_measurement = samples.iter().map(|one| one.variance).sum::<f64>() / count;
         let mut all = None;
-        if samples.len() <= MOST_IN_ALL {
+        // Beyond, a mean looks at the nearest [`NEIGHBOURS`].
+        if samples.len() <= passes::MOST {
             let attempts = std::iter::from_fn(|| {
                 let attempt = All::of(&samples, &covariance);
                 if attempt.is_none() {
@@ -184,30 +187,47 @@ impl<const D: usize> FieldOf<D> {
         if self.places.len() <= USUAL_BLOCKS {
             self.by_blocks::<USUAL_BLOCKS>(all, place, scaled)
         } else {
-            self.by_blocks::<MOST_BLOCKS>(all, place, scaled)
+            self.by_blocks::<{ passes::MOST_BLOCKS }>(all, place, scaled)
         }
     }
 
     /// The value from all samples, which are at most `B` blocks.
     fn by_blocks<const B: usize>(&self, all: &All, place: &Place, scaled: &[f32; D]) -> Guess {
         let mut alike = [[0.0; LANES]; B];
-        let least = distances(scaled, &self.places, &mut alike);
-        let sums = weighted(&all.weights, &mut alike);
-        // Distances are not negative, so that their bits have their order. The lane comes behind.
-        let marked = |lane: usize| (u64::from(least[lane].to_bits()) << LANE_BITS) | lane as u64;
-        let nearest = (1..LANES).fold(marked(0), |least, lane| least.min(marked(lane)));
-        let (lane, block) = (nearest % LANES as u64, (nearest >> LANE_BITS) & u64::from(BLOCKS));
-        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_IN_ALL")]
-        let nearest = block as usize * LANES + lane as usize;
+        let found = passes::over_all(scaled, &self.places, &all.weights, &mut alike);
+        self.guess(all, place, &found, alike.as_flattened())
+    }
+
+    /// The values at one place each in this field and another one. What comes after the passes waits for
+    /// one number after the other, so that of two fields goes on side by side.
+    fn with(&self, other: &Self, places: [&Place; 2]) -> [Guess; 2] {
+        let fields = [self, other];
+        let ([Some(first), Some(second)], true) = (
+            fields.map(|field| field.all.as_ref()),
+            fields.iter().all(|field| field.places.len() <= USUAL_BLOCKS),
+        ) else {
+            return [self.at(places[0]), other.at(places[1])];
+        };
+        let alls = [first, second];
+        let mut alike = [[[0.0; LANES]; USUAL_BLOCKS]; 2];
+        let [in_first, in_second] = &mut alike;
+        let pass = |of: usize, alike: &mut [Lane]| {
+            let scaled = scaled(places[of], &fields[of].covariance, &fields[of].centre);
+            passes::over_all(&scaled, &fields[of].places, &alls[of].weights, alike)
+        };
+        let found = [pass(0, in_first), pass(1, in_second)];
+        [0, 1]
+            .map(|of| fields[of].guess(alls[of], places[of], &found[of], alike[of].as_flattened()))
+    }
+
+    /// The value at a place, from what passes over all samples found: also the correlation of each.
+    #[inline]
+    fn guess(&self, all: &All, place: &Place, found: &Passes, alike: &[f32]) -> Guess {
         let [mean, slope] = all.trend;
-        let sums = sums.map(f64::from);
-        let surface = ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-            + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-        let surroundings = &all.surroundings[nearest];
-        let alike = alike.as_flattened();
+        let surroundings = &all.surroundings[found.nearest()];
         let variance = surroundings.variance(&self.covariance, place.proportion, alike);
         Guess {
-            mean: mean + slope * place.proportion + surface,
+            mean: mean + slope * place.proportion + found.sum(),
             sd: (variance.max(self.covariance.noise) + self.of_measurement).sqrt(),
             nearest: surroundings.named(),
         }
@@ -267,44 +287,6 @@ impl<const D: usize> FieldOf<D> {
     }
 }
 
-/// The distance of each sample; for each lane, the least one of all blocks, squared, with the number of
-/// its block in its last digits.
-///
-/// This and [`weighted`] are two passes, since a processor waits for the next blocks longer the more
-/// that is computed one after the other for each. Neither is inlined: beside code that takes lanes
-/// apart, the compiler fills its vectors by halves.
-#[inline(never)]
-fn distances<const D: usize>(
-    scaled: &[f32; D],
-    places: &[[Lane; D]],
-    distances: &mut [Lane],
-) -> Lane {
-    let mut least = [f32::INFINITY; LANES];
-    for (block, (places, distances)) in (0_u32..).zip(places.iter().zip(distances)) {
-        let squared = matern::squared_distances(scaled, places);
-        for lane in 0..LANES {
-            distances[lane] = squared[lane].sqrt();
-            let marked = f32::from_bits((squared[lane].to_bits() & !BLOCKS) | block);
-            least[lane] = if marked < least[lane] { marked } else { least[lane] };
-        }
-    }
-    least
-}
-
-/// The correlation of each sample in place of its distance, and for each lane the sum of the weighted
-/// ones over all blocks.
-#[inline(never)]
-fn weighted(weights: &[Lane], distances: &mut [Lane]) -> Lane {
-    let mut sums = [0.0_f32; LANES];
-    for (weights, alike) in weights.iter().zip(distances) {
-        *alike = matern::correlations(alike);
-        for lane in 0..LANES {
-            sums[lane] += alike[lane] * weights[lane];
-        }
-    }
-    sums
-}
-
 /// The noise of matrices that rounding made unsolvable is raised this often, to a million times.
 const MOST_ATTEMPTS: usize = 10;
 
@@ -329,5 +311,49 @@ impl All {
         }
         let surroundings = (0..n).map(|index| Surroundings::of(index, samples, covariance));
         Some(Self { weights, trend, surroundings: surroundings.collect::<Option<_>>()?, left_out })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PRIOR: Prior = Prior { mean_sd: 0.5, slope_sd: 0.4, amplitude: 0.2 };
+
+    fn place(at: [f64; 3], proportion: f64) -> Place {
+        let mut padded = [0.0; MAX_DIMENSIONS];
+        padded[..3].copy_from_slice(&at);
+        Place { at: padded, proportion }
+    }
+
+    fn field(values: &[([f64; 3], f64)], dimensions: usize) -> Field {
+        let sample = |&(at, value): &([f64; 3], f64)| Sample {
+            place: place(at, 0.3 * value),
+            value,
+            variance: 1e-4,
+        };
+        Field::fit(values.iter().map(sample).collect(), dimensions, PRIOR).unwrap()
+    }
+
+    fn values() -> impl Strategy<Value = Vec<([f64; 3], f64)>> {
+        // Some have more blocks than usual.
+        prop::collection::vec((prop::array::uniform3(0.0..12.0_f64), -1.0..1.0_f64), 1..150)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn two_fields_together_answer_as_each_by_itself(
+            first in values(),
+            second in values(),
+            dimensions in 3..=MAX_DIMENSIONS,
+            at in prop::array::uniform3(-1.0..13.0_f64),
+        ) {
+            let fields = [field(&first, dimensions), field(&second, dimensions)];
+            let places = [place(at, 0.1), place(at, -0.2)];
+            let together = fields[0].with(&fields[1], [&places[0], &places[1]]);
+            prop_assert_eq!(together, [fields[0].at(&places[0]), fields[1].at(&places[1])]);
+        }
     }
 }

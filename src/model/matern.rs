@@ -42,12 +42,13 @@ pub(super) fn correlations(distances: &Lane) -> Lane {
 /// Squared distances from `x` to several points, whose coordinates are one lane for each dimension.
 #[inline(always)]
 pub(super) fn squared_distances<const D: usize>(x: &[f32; D], points: &[Lane; D]) -> Lane {
-    let mut squared = [0.0; LANES];
-    for (dimension, (&own, others)) in x.iter().zip(points).enumerate() {
+    // The first sum is the first square, whatever its sign.
+    let mut squared = [-0.0; LANES];
+    // By index, so that it is unrolled; and what is in memory comes first, which needs no copy of `x`.
+    for dimension in 0..D {
         for lane in 0..LANES {
-            let apart = own - others[lane];
-            let before = if dimension == 0 { -0.0 } else { squared[lane] };
-            squared[lane] = before + apart * apart;
+            let apart = points[dimension][lane] - x[dimension];
+            squared[lane] += apart * apart;
         }
     }
     squared

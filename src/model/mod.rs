@@ -28,6 +28,7 @@ mod older;
 mod on_paper;
 mod on_target;
 mod partition;
+mod passes;
 mod policy;
 mod prediction;
 mod roofline;
