@@ -66,6 +66,7 @@ mod tail;
 mod tensors;
 mod topology;
 mod transpose;
+mod vendor;
 mod widened;
 
 pub use backend::{Cpu, Vectors};

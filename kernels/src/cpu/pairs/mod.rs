@@ -15,6 +15,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::panels::Panels;
 use super::strip::Strip;
+use super::vendor;
 
 /// Numbers of a row that are multiplied together.
 pub(crate) const TOGETHER: usize = 2;
@@ -34,16 +35,8 @@ pub(crate) fn supported(_: Arch) -> bool {
 /// Whether it multiplies more numbers in a cycle than multiply-adds of f32 do. On an Intel processor
 /// (family 6, model 207) it reaches half of their peak (87 and 179 GFLOP/s), so that numbers which are
 /// widened ahead of the products are multiplied twice as fast; others of Intel's were not measured.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) fn are_fast() -> bool {
-    let vendor = std::arch::x86_64::__cpuid(0);
-    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != b"GenuineIntel"
-}
-
-/// There is no such instruction.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) fn are_fast() -> bool {
-    false
+    cfg!(all(target_arch = "x86_64", not(miri))) && !vendor::is_intel()
 }
 
 /// Computes a strip whose panel has pairs.
