@@ -26,7 +26,7 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     for record in &calibration.records {
         let has = |code| record.reasons.iter().any(|reason| reason.code == code);
         assert!(!has(ReasonCode::WrongAfterTiming), "{record:?}");
-        assert_eq!((record.threads, record.rounds), (2, 6));
+        assert_eq!((record.threads, record.rounds), (2, 6), "{record:?}");
         assert!((1..=3).contains(&record.processes), "a busy machine takes some away");
         assert!(record.sample_ticks >= 1000 || has(ReasonCode::TooFewTicks), "{record:?}");
         assert!(record.verification.fused_error <= record.verification.tolerance);
@@ -39,15 +39,10 @@ fn from_the_command_line_to_a_file_to_an_answer() {
             assert_eq!(unfused.process_ms, fused.process_ms);
             assert_eq!(record.unfused_latency_ms, record.fused_latency_ms);
             assert!(matches!(record.verdict, Verdict::Single | Verdict::Invalid));
-        } else {
-            let ops: Vec<&str> = record.steps.iter().map(|step| &step.op[..]).collect();
-            assert_eq!(ops, record.operators);
-            // The steps have times. A machine that is busy can make them any share of the whole.
-            let outside = record.share_outside_steps.unwrap();
-            assert!(outside.is_finite() && outside < 1.0, "{outside}");
         }
     }
-    assert_eq!(calibration.noise.len(), 5, "two for each family, and the single op");
+    let noise = &calibration.noise;
+    assert_eq!(noise.len(), 5, "two for each family, and the single op: {noise:?}");
     // On a busy machine a record can be INVALID, which the model does not answer with.
     let evidence = match calibration.records[0].verdict {
         Verdict::Invalid => "evidence    ",
@@ -77,6 +72,37 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         .assert()
         .success()
         .stdout(contains("evidence    roofline").and(contains("calibrate --problem mlp")));
+}
+
+#[test]
+fn each_kernel_of_the_unfused_variant_is_timed() {
+    /// The clock has been wrong where a kernel takes less than half of what the ceilings allow. So it
+    /// is, too, where the machine was busy during all that measured them, and not after: no steps then.
+    const MOST_RUNS: u32 = 3;
+    let folder = folder();
+    for run in 1..=MOST_RUNS {
+        let file = format!("{run}.toml");
+        let problems = ["--problem", TINY, "--problem", "add+relu6/f32/m4.n4"];
+        shortest(folder.path()).args(problems).args(["--output", &file]).assert().success();
+        let calibration = HardwareCalibration::load(folder.path().join(file)).unwrap();
+        assert_eq!(calibration.records.len(), 2);
+        let mut are_all_timed = true;
+        for record in &calibration.records {
+            assert_eq!(record.steps.is_empty(), record.share_outside_steps.is_none(), "{record:?}");
+            let Some(outside) = record.share_outside_steps else {
+                are_all_timed = false;
+                continue;
+            };
+            let ops: Vec<&str> = record.steps.iter().map(|step| &step.op[..]).collect();
+            assert_eq!(ops, record.operators);
+            // A machine that is busy can make them any share of the whole.
+            assert!(outside.is_finite() && outside < 1.0, "{outside}");
+        }
+        if are_all_timed {
+            return;
+        }
+    }
+    panic!("in none of {MOST_RUNS} runs each kernel has a time");
 }
 
 #[test]
