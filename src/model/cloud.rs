@@ -117,25 +117,21 @@ impl Cloud {
         let beyond = SD_OF_AN_OCTAVE * octaves;
         let uncertain = |guess: &Guess| with_further(guess.sd, beyond);
         let [ln_roofline, ln_ceiling] = self.roofline.logarithms(&features.work);
-        let at = Place { at: held, proportion: 0.0 };
-        let (time, ln_speedup) = match &self.speedups {
-            None => (self.times.at(&at), Uncertain::NOTHING),
-            Some(Speedups { field, range: [low, high] }) => {
-                let proportion = ln_ceiling.clamp(*low, *high);
-                let [time, speedup] =
-                    self.times.with(field, [&at, &Place { at: held, proportion }]);
-                let of_change = SD_OF_A_CHANGE * (ln_ceiling - proportion);
-                let sd = with_further(uncertain(&speedup), of_change);
-                (time, Uncertain { value: speedup.mean, sd })
-            }
-        };
+        let time = self.times.at(&Place { at: held, proportion: 0.0 });
+        let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {
+            let proportion = ln_ceiling.clamp(*low, *high);
+            let speedup = field.at(&Place { at: held, proportion });
+            let of_change = SD_OF_A_CHANGE * (ln_ceiling - proportion);
+            let sd = with_further(uncertain(&speedup), of_change);
+            Uncertain { value: speedup.mean, sd }
+        });
         let mut nearest = [None; NEAREST];
         for (named, sample) in nearest.iter_mut().zip(time.nearest) {
             *named = sample.map(|sample| self.records[sample as usize]);
         }
         Prediction {
             ln_fused: Uncertain { value: ln_roofline + time.mean, sd: uncertain(&time) },
-            ln_speedup,
+            ln_speedup: ln_speedup.unwrap_or(Uncertain::NOTHING),
             octaves,
             nearest,
         }
@@ -203,8 +199,8 @@ fn fitted_anew<'o>(
     })
 }
 
-/// Two independent standard deviations together: `hypot` without what it does against overflows, which
-/// takes longer than all else of it.
+/// Two independent standard deviations together: `hypot` without its care for numbers whose squares
+/// overflow, which these are far from.
 fn with_further(sd: f64, further: f64) -> f64 {
     (sd * sd + further * further).sqrt()
 }

@@ -10,7 +10,7 @@ use super::features::MAX_DIMENSIONS;
 use super::lanes::{FEW, MANY, lanes, scaled};
 use super::matern::{self, LANES, Lane};
 use super::matrix;
-use super::passes::{self, Passes};
+use super::passes;
 use super::surroundings::Surroundings;
 
 /// As many blocks hold the values that a chain usually has.
@@ -54,16 +54,6 @@ impl Field {
         match self {
             Self::Few(field) => field.at(place),
             Self::Many(field) => field.at(place),
-        }
-    }
-
-    /// The values at one place each in this field and another one with as many dimensions.
-    #[inline]
-    pub(super) fn with(&self, other: &Self, places: [&Place; 2]) -> [Guess; 2] {
-        match (self, other) {
-            (Self::Few(field), Self::Few(other)) => field.with(other, places),
-            (Self::Many(field), Self::Many(other)) => field.with(other, places),
-            _ => [self.at(places[0]), other.at(places[1])],
         }
     }
 
@@ -195,37 +185,10 @@ impl<const D: usize> FieldOf<D> {
     fn by_blocks<const B: usize>(&self, all: &All, place: &Place, scaled: &[f32; D]) -> Guess {
         let mut alike = [[0.0; LANES]; B];
         let found = passes::over_all(scaled, &self.places, &all.weights, &mut alike);
-        self.guess(all, place, &found, alike.as_flattened())
-    }
-
-    /// The values at one place each in this field and another one. What comes after the passes waits for
-    /// one number after the other, so that of two fields goes on side by side.
-    fn with(&self, other: &Self, places: [&Place; 2]) -> [Guess; 2] {
-        let fields = [self, other];
-        let ([Some(first), Some(second)], true) = (
-            fields.map(|field| field.all.as_ref()),
-            fields.iter().all(|field| field.places.len() <= USUAL_BLOCKS),
-        ) else {
-            return [self.at(places[0]), other.at(places[1])];
-        };
-        let alls = [first, second];
-        let mut alike = [[[0.0; LANES]; USUAL_BLOCKS]; 2];
-        let [in_first, in_second] = &mut alike;
-        let pass = |of: usize, alike: &mut [Lane]| {
-            let scaled = scaled(places[of], &fields[of].covariance, &fields[of].centre);
-            passes::over_all(&scaled, &fields[of].places, &alls[of].weights, alike)
-        };
-        let found = [pass(0, in_first), pass(1, in_second)];
-        [0, 1]
-            .map(|of| fields[of].guess(alls[of], places[of], &found[of], alike[of].as_flattened()))
-    }
-
-    /// The value at a place, from what passes over all samples found: also the correlation of each.
-    #[inline]
-    fn guess(&self, all: &All, place: &Place, found: &Passes, alike: &[f32]) -> Guess {
         let [mean, slope] = all.trend;
         let surroundings = &all.surroundings[found.nearest()];
-        let variance = surroundings.variance(&self.covariance, place.proportion, alike);
+        let variance =
+            surroundings.variance(&self.covariance, place.proportion, alike.as_flattened());
         Guess {
             mean: mean + slope * place.proportion + found.sum(),
             sd: (variance.max(self.covariance.noise) + self.of_measurement).sqrt(),
@@ -311,49 +274,5 @@ impl All {
         }
         let surroundings = (0..n).map(|index| Surroundings::of(index, samples, covariance));
         Some(Self { weights, trend, surroundings: surroundings.collect::<Option<_>>()?, left_out })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const PRIOR: Prior = Prior { mean_sd: 0.5, slope_sd: 0.4, amplitude: 0.2 };
-
-    fn place(at: [f64; 3], proportion: f64) -> Place {
-        let mut padded = [0.0; MAX_DIMENSIONS];
-        padded[..3].copy_from_slice(&at);
-        Place { at: padded, proportion }
-    }
-
-    fn field(values: &[([f64; 3], f64)], dimensions: usize) -> Field {
-        let sample = |&(at, value): &([f64; 3], f64)| Sample {
-            place: place(at, 0.3 * value),
-            value,
-            variance: 1e-4,
-        };
-        Field::fit(values.iter().map(sample).collect(), dimensions, PRIOR).unwrap()
-    }
-
-    fn values() -> impl Strategy<Value = Vec<([f64; 3], f64)>> {
-        // Some have more blocks than usual.
-        prop::collection::vec((prop::array::uniform3(0.0..12.0_f64), -1.0..1.0_f64), 1..150)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
-        #[test]
-        fn two_fields_together_answer_as_each_by_itself(
-            first in values(),
-            second in values(),
-            dimensions in 3..=MAX_DIMENSIONS,
-            at in prop::array::uniform3(-1.0..13.0_f64),
-        ) {
-            let fields = [field(&first, dimensions), field(&second, dimensions)];
-            let places = [place(at, 0.1), place(at, -0.2)];
-            let together = fields[0].with(&fields[1], [&places[0], &places[1]]);
-            prop_assert_eq!(together, [fields[0].at(&places[0]), fields[1].at(&places[1])]);
-        }
     }
 }
