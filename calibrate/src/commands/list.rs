@@ -151,20 +151,22 @@ fn runtimes(width: Width, stop: &Stop) -> anyhow::Result<String> {
 /// When it is said first which runtimes are waited for, and how long after that again.
 const WAITS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// The answers of some runtimes, which are asked at the same time: one that hangs is given minutes.
+/// The answers of some runtimes, which are asked at the same time: one that hangs is given minutes. Where
+/// the system has no more threads, or little room for them, they are asked one after the other.
 fn answers<'a, T: Send>(
     names: &'a [String],
     ask: &(impl Fn(&str) -> T + Sync),
 ) -> BTreeMap<&'a str, T> {
     let mut answers = BTreeMap::new();
     let (answered, answer) = mpsc::channel();
+    let has_room = has_room_for_threads();
     thread::scope(|scope| {
         for name in names {
             let answered = answered.clone();
             // The receiver is there until all have answered.
             let answer = move || drop(answered.send((name.as_str(), ask(name))));
-            // Where the system has no more threads, they are asked one after the other.
-            if thread::Builder::new().spawn_scoped(scope, answer.clone()).is_err() {
+            let begins = |answer| thread::Builder::new().spawn_scoped(scope, answer).is_ok();
+            if !has_room || !begins(answer.clone()) {
                 answer();
             }
         }
@@ -184,6 +186,22 @@ fn answers<'a, T: Send>(
         }
     });
     answers
+}
+
+/// Whether the system limits the addresses of this process to less than a few threads should have: each
+/// reserves tens of megabytes for its heap, and one that finds too few as it begins ends the program.
+#[cfg(unix)]
+fn has_room_for_threads() -> bool {
+    use nix::sys::resource::{Resource, getrlimit};
+
+    const ENOUGH: u64 = 4 << 30;
+    getrlimit(Resource::RLIMIT_AS).map_or(true, |(bytes, _)| bytes >= ENOUGH)
+}
+
+/// No limit is known.
+#[cfg(not(unix))]
+const fn has_room_for_threads() -> bool {
+    true
 }
 
 /// What a runtime says of itself, or why it cannot be used.
