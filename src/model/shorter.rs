@@ -29,8 +29,8 @@ const SD_OF_TIME: f64 = 0.03;
 /// time was outside of its steps.
 const MOST_OUTSIDE: f64 = 0.25;
 
-/// A bias can cost a fused kernel as much as it takes by itself, where the product before it has little
-/// depth: so much of its own time may be left in it, as a standard deviation (decision 0213).
+/// Behind a product of little depth a bias can cost a fused kernel as much as it takes by itself: half
+/// of that, as a standard deviation (decision 0213).
 const SD_OF_A_BIAS: f64 = 0.5;
 
 /// Without more ops at a time, what is left out is certain to cost something, and a long chain would be

@@ -76,8 +76,8 @@ fn from_the_command_line_to_a_file_to_an_answer() {
 
 #[test]
 fn each_kernel_of_the_unfused_variant_is_timed() {
-    /// The clock has been wrong where a kernel takes less than half of what the ceilings allow. So it
-    /// is, too, where the machine was busy during all that measured them, and not after: no steps then.
+    /// A record has no steps where one takes less than half of what the ceilings allow, as if the clock
+    /// were wrong. A machine that was busy while they were measured, and not after, looks the same.
     const MOST_RUNS: u32 = 3;
     let folder = folder();
     for run in 1..=MOST_RUNS {
