@@ -39,6 +39,12 @@ fn from_the_command_line_to_a_file_to_an_answer() {
             assert_eq!(unfused.process_ms, fused.process_ms);
             assert_eq!(record.unfused_latency_ms, record.fused_latency_ms);
             assert!(matches!(record.verdict, Verdict::Single | Verdict::Invalid));
+        } else {
+            let ops: Vec<&str> = record.steps.iter().map(|step| &step.op[..]).collect();
+            assert_eq!(ops, record.operators, "{record:?}");
+            // The steps have times. A machine that is busy can make them any share of the whole.
+            let outside = record.share_outside_steps.unwrap();
+            assert!(outside.is_finite() && outside < 1.0, "{outside}");
         }
     }
     let noise = &calibration.noise;
@@ -72,37 +78,6 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         .assert()
         .success()
         .stdout(contains("evidence    roofline").and(contains("calibrate --problem mlp")));
-}
-
-#[test]
-fn each_kernel_of_the_unfused_variant_is_timed() {
-    /// A record has no steps where one takes less than half of what the ceilings allow, as if the clock
-    /// were wrong. A machine that was busy while they were measured, and not after, looks the same.
-    const MOST_RUNS: u32 = 3;
-    let folder = folder();
-    for run in 1..=MOST_RUNS {
-        let file = format!("{run}.toml");
-        let problems = ["--problem", TINY, "--problem", "add+relu6/f32/m4.n4"];
-        shortest(folder.path()).args(problems).args(["--output", &file]).assert().success();
-        let calibration = HardwareCalibration::load(folder.path().join(file)).unwrap();
-        assert_eq!(calibration.records.len(), 2);
-        let mut are_all_timed = true;
-        for record in &calibration.records {
-            assert_eq!(record.steps.is_empty(), record.share_outside_steps.is_none(), "{record:?}");
-            let Some(outside) = record.share_outside_steps else {
-                are_all_timed = false;
-                continue;
-            };
-            let ops: Vec<&str> = record.steps.iter().map(|step| &step.op[..]).collect();
-            assert_eq!(ops, record.operators);
-            // A machine that is busy can make them any share of the whole.
-            assert!(outside.is_finite() && outside < 1.0, "{outside}");
-        }
-        if are_all_timed {
-            return;
-        }
-    }
-    panic!("in none of {MOST_RUNS} runs each kernel has a time");
 }
 
 #[test]
