@@ -14,6 +14,7 @@ pub mod next;
 pub mod partition;
 pub mod query;
 pub mod report;
+mod rounds;
 pub mod run;
 pub mod selftest;
 pub mod show;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use cli_support::input;
@@ -12,9 +12,10 @@ use cli_support::shell;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use fusion_cost_model::{
-    Backend, Coverage, FusionCostModel, Policy, Problem, Target as ModelTarget, WhenUnknown,
+    Backend, FusionCostModel, Policy, Problem, Target as ModelTarget, WhenUnknown,
 };
 
+use super::rounds::Rounds;
 use super::run::{Done, measure};
 use super::show;
 use crate::cli::{CachePolicy, RunArgs};
@@ -68,40 +69,69 @@ fn for_model(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
     let Questions { source, problems, opaque } = questions(path, &args.next.dim)?;
     let named = args.output.clone().or_else(|| args.next.profile.clone());
     let output = named.unwrap_or_else(|| Files::usual(&machine.id()));
-    let base = match &args.next.profile {
+    let mut base = match &args.next.profile {
         Some(profile) => {
             Some(own(HardwareCalibration::load(input::announce(profile))?, profile, machine)?)
         }
         None => existing(&output, machine)?,
     };
     let nothing = || of_nothing(machine, &args.settings(target, 0));
-    let model = FusionCostModel::new(base.clone().unwrap_or_else(nothing));
     let on = model_target(args, target);
-    let coverage = model.on(on).coverage(&problems, &POLICY);
     let of = match opaque {
         0 => source.clone(),
         1 => format!("{source} (and 1 node that no kernel is known for)"),
         _ => format!("{source} (and {opaque} nodes that no kernel is known for)"),
     };
-    let points = first(&coverage, args.next.points.unwrap_or(usize::MAX));
-    let before = report::coverage(&coverage, &of, Width::of_stdout());
-    if args.measures_nothing() || points.is_empty() {
-        return print(&before).map(|()| exit::DONE);
+    let mut rounds = Rounds::new(args.next.points, args.time_budget);
+    let mut last: Option<Done> = None;
+    loop {
+        let model = FusionCostModel::new(base.clone().unwrap_or_else(nothing));
+        let coverage = model.on(on).coverage(&problems, &POLICY);
+        let missing = || coverage.to_measure.iter().map(|point| point.problem);
+        let points =
+            if last.as_ref().is_none_or(may_go_on) { rounds.next(missing()) } else { vec![] };
+        let mut text = report::coverage(&coverage, &of, Width::of_stdout());
+        match last {
+            None if args.measures_nothing() || points.is_empty() => {
+                return print(&text).map(|()| exit::DONE);
+            }
+            Some(done) if points.is_empty() => {
+                let Some(file) = &done.saved else { return Ok(done.exit_code) };
+                text += &format!("{:<12}{}\n", "time", seconds(rounds.elapsed()));
+                let is_open = !done.is_complete || rounds.left(missing()).next().is_some();
+                let then = match (is_open, coverage.to_measure.is_empty()) {
+                    (true, _) => Some("run the same command again to measure what is left"),
+                    (false, false) => Some(
+                        "what is left was measured and does not count; `calibrate show` says why, \
+                         and the same command measures it again",
+                    ),
+                    (false, true) => None,
+                };
+                if let Some(then) = then {
+                    text += &Width::of_stdout().wrap(&format!("{:<12}", "next"), then, 12);
+                }
+                return finish(args, &done, file, &text);
+            }
+            _ => text.lines().for_each(|line| cli_support::say!("{line}")),
+        }
+        let round = RunArgs {
+            output: Some(output.clone()),
+            time_budget: rounds.time_left(),
+            ..args.clone()
+        };
+        let request = request(args, points, format!("for {source}"));
+        let done = measure(&round, &request, base.take(), stop)?;
+        if done.saved.is_none() {
+            return Ok(done.exit_code);
+        }
+        base = Some(done.calibration.clone());
+        last = Some(done);
     }
-    before.to_string().lines().for_each(|line| cli_support::say!("{line}"));
-    let began = Instant::now();
-    let request = request(args, points, format!("for {source}"));
-    let done = measure(&with_output(args, output), &request, base, stop)?;
-    let Some(file) = &done.saved else { return Ok(done.exit_code) };
-    let model = FusionCostModel::new(done.calibration.clone());
-    let coverage = model.on(on).coverage(&problems, &POLICY);
-    let mut text = report::coverage(&coverage, &of, Width::of_stdout());
-    text += &format!("{:<12}{}\n", "time", seconds(began.elapsed()));
-    if !coverage.to_measure.is_empty() {
-        let again = "run the same command again to measure what is left";
-        text += &Width::of_stdout().wrap(&format!("{:<12}", "next"), again, 12);
-    }
-    finish(args, &done, file, &text)
+}
+
+/// Whether another round may follow this one: it was measured to its end, and nothing failed.
+const fn may_go_on(done: &Done) -> bool {
+    done.is_complete && done.exit_code != exit::FAILURE
 }
 
 fn refresh(args: &RunArgs, path: &Path, place: &Place) -> anyhow::Result<u8> {
@@ -271,10 +301,6 @@ fn model_target(args: &RunArgs, target: &Target) -> ModelTarget {
     }
     .with_implementation(implementation)
     .with_cache_state(cache)
-}
-
-fn first(coverage: &Coverage<'_>, count: usize) -> Vec<Problem> {
-    coverage.to_measure.iter().take(count).map(|point| point.problem).collect()
 }
 
 fn request(args: &RunArgs, problems: Vec<Problem>, source: String) -> Request {

@@ -26,6 +26,8 @@ pub struct Done {
     pub calibration: HardwareCalibration,
     /// The file; `None` where nothing was measured.
     pub saved: Option<PathBuf>,
+    /// Whether every problem was measured that could be.
+    pub is_complete: bool,
     /// What to exit with.
     pub exit_code: u8,
 }
@@ -56,7 +58,7 @@ fn run_asked(args: &RunArgs) -> anyhow::Result<u8> {
         let message = "--shard wants a file of its own for each part; name it with --output";
         return Err(UsageError(message.to_owned()).into());
     }
-    let Done { calibration, saved, exit_code } = measure(args, &args.request(), None, &stop)?;
+    let Done { calibration, saved, exit_code, .. } = measure(args, &args.request(), None, &stop)?;
     if let Some(file) = &saved {
         show::print_if_read(&calibration, file, args.json)?;
     }
@@ -188,7 +190,8 @@ pub fn measure(
     let has_failures = plan.has_failures || outcome.has_failures();
     let ends = (outcome.end, has_failures);
     let exit_code = exit_code(ends, &calibration, saved.is_some(), args.strict);
-    Ok(Done { calibration, saved, exit_code })
+    let is_complete = outcome.end == RunEnd::Complete;
+    Ok(Done { calibration, saved, is_complete, exit_code })
 }
 
 /// Reads the calibration that a run is held against, and says what of it is comparable.
