@@ -7,13 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::answer::Evidence;
 use super::at_sizes::{self, AtSizes};
 use super::cloud::{Cloud, LeftOut};
-use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
-use super::hidden::{self, Exchanged};
 use super::kriging::Field;
 use super::observation::Observation;
 use super::on_paper::OnPaper;
-use super::prediction::{Prediction, Uncertain};
+use super::prediction::{Prediction, SLACK_OCTAVES, Uncertain};
 use super::shorter;
 use super::spread::Spread;
 use crate::calibration::FusionRecord;
@@ -28,13 +26,15 @@ pub(super) struct Known {
     pub(super) on_paper: OnPaper,
     /// The least that fusing was measured to gain, by family.
     least_gain: FxHashMap<Family, f64>,
-    clouds: FxHashMap<CloudKey, Arc<Cloud>>,
+    pub(super) clouds: FxHashMap<CloudKey, Arc<Cloud>>,
     at_sizes: FxHashMap<Sizes, AtSizes>,
     /// The same at any sizes.
-    at_all: FxHashMap<(Op, DType), Vec<Chain>>,
+    pub(super) at_all: FxHashMap<(Op, DType), Vec<Chain>>,
     /// Estimates of each observation by the others of its cloud.
     left_out: Vec<LeftOut>,
     spreads: Spreads,
+    /// How much of what ops hide by themselves fused kernels show.
+    pub(super) shown: Uncertain,
 }
 
 /// How far estimates of the fused time and of the speedup are off, by how they are made.
@@ -114,9 +114,6 @@ impl Answer {
         }
     }
 }
-
-/// A size that exceeds the measured range by less, 7 %, does not lie outside of it.
-const SLACK_OCTAVES: f64 = 0.1;
 
 impl Known {
     /// From the records of a target, by index, and the ceilings of each dtype.
@@ -237,6 +234,7 @@ impl Known {
         records: &[FusionRecord],
         ceilings: impl Fn(DType) -> Option<&'c Ceilings>,
     ) {
+        self.learn_what_is_shown(records);
         let composed = self.composed_left_out(records);
         self.spreads = Spreads::from(&self.left_out, &composed);
         let of_target = self.indices.iter().map(|&index| &records[index]);
@@ -251,12 +249,11 @@ impl Known {
         problem: &Problem,
         at_sizes: &AtSizes,
     ) -> Option<Answer> {
-        let within = |found: &Prediction| found.octaves <= SLACK_OCTAVES;
         let own = || {
             let cloud = self.clouds.get(&CloudKey::of(problem))?;
             let found = cloud.at(&Features::of(problem));
-            let is_within = within(&found);
-            let evidence = if is_within { Evidence::Interpolated } else { Evidence::Extrapolated };
+            let evidence =
+                if found.is_within() { Evidence::Interpolated } else { Evidence::Extrapolated };
             Some(self.answer(evidence, found))
         };
         if let Some(shorter) = at_sizes.shorter(problem) {
@@ -267,8 +264,8 @@ impl Known {
             let own = own.filter(|own| own.evidence == Evidence::Interpolated);
             return Some(own.unwrap_or(shorter));
         }
-        let at_size = self.composed_at_size(records, problem, at_sizes);
-        if let Some(found) = at_size.filter(within) {
+        let at_size = self.composed_at_size(records, problem, at_sizes).map(|sum| sum.prediction);
+        if let Some(found) = at_size.filter(Prediction::is_within) {
             let composed = self.answer(Evidence::ComposedAtSize, found);
             // The speedup of a single op is certain: none is asked for.
             let own = if composed.half_widths[1] > 0.0 { own() } else { None };
@@ -278,8 +275,8 @@ impl Known {
         if let Some(own) = own.filter(|own| own.evidence == Evidence::Interpolated) {
             return Some(own);
         }
-        let between = self.composed_between(records, problem);
-        if let Some(found) = between.filter(within) {
+        let between = self.composed_between(records, problem).map(|sum| sum.prediction);
+        if let Some(found) = between.filter(Prediction::is_within) {
             return Some(self.answer(Evidence::ComposedBetween, found));
         }
         own.or_else(|| {
@@ -302,125 +299,5 @@ impl Known {
     /// The speedups of a cloud, if it has records.
     pub(super) fn speedups(&self, key: &CloudKey) -> Option<&Field> {
         self.clouds.get(key)?.speedups()
-    }
-
-    /// From a sibling that was measured at the same size.
-    fn composed_at_size(
-        &self,
-        records: &[FusionRecord],
-        problem: &Problem,
-        at_sizes: &AtSizes,
-    ) -> Option<Prediction> {
-        let begins_alike = |(other, _): &&(Problem, usize)| {
-            (other.chain()[0], other.dtype()) == (problem.chain()[0], problem.dtype())
-        };
-        let siblings = at_sizes.records.iter().filter(begins_alike).copied();
-        self.composed(records, problem, siblings, |_, index| {
-            Some(Observation::of(index, &records[index]).prediction())
-        })
-    }
-
-    /// From a sibling that was measured at other sizes.
-    fn composed_between(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
-        let key = CloudKey::of(problem);
-        let siblings = self.at_all.get(&(problem.chain()[0], problem.dtype()))?.iter();
-        let with_cloud = siblings.filter_map(|chain| {
-            let sibling = Problem::new(*chain, problem.dtype(), *problem.sizes()).ok()?;
-            Some((sibling, self.clouds.get(&key.with_chain(*chain))?))
-        });
-        self.composed(records, problem, with_cloud, |sibling, cloud| {
-            Some(cloud.at(&Features::of(sibling)))
-        })
-    }
-
-    /// From the sibling that differs in the fewest ops; of several, the one that leaves the least
-    /// uncertainty.
-    fn composed<T>(
-        &self,
-        records: &[FusionRecord],
-        wanted: &Problem,
-        siblings: impl Iterator<Item = (Problem, T)>,
-        predict: impl Fn(&Problem, T) -> Option<Prediction>,
-    ) -> Option<Prediction> {
-        let mut best: Option<(usize, Prediction)> = None;
-        for (sibling, source) in siblings.filter(|(sibling, _)| sibling.chain() != wanted.chain()) {
-            let ways = Difference::between(wanted.chain(), sibling.chain());
-            let fewest = ways.iter().flatten().map(Difference::ops).min();
-            // Without a first op of its own, only the first op of the sibling is left.
-            let fewest = fewest.unwrap_or_else(|| sibling.chain().len() - 1);
-            if best.as_ref().is_some_and(|(ops, _)| *ops < fewest) {
-                continue;
-            }
-            let Some(known) = predict(&sibling, source) else { continue };
-            let found = if wanted.chain().len() == 1 {
-                let others = sibling.slice(1..sibling.chain().len());
-                let others = others.and_then(|others| self.part(records, &others));
-                others.and_then(|others| compose::rest(&known, &others))
-            } else {
-                let sum = |way: &Difference| {
-                    let exchanged =
-                        [wanted.slice(way.new.clone())?, sibling.slice(way.old.clone())?];
-                    let new = self.part(records, &exchanged[0])?;
-                    let old = self.part(records, &exchanged[1])?;
-                    let hidden = self.hidden_sd(wanted, &sibling, &known, &exchanged, [&new, &old]);
-                    let parts = [(1.0, known), (1.0, new), (-1.0, old)];
-                    compose::sum(&parts.map(|(sign, prediction)| Part { sign, prediction }), hidden)
-                };
-                ways.iter().flatten().find_map(sum)
-            };
-            let Some(found) = found else { continue };
-            let is_better = best
-                .as_ref()
-                .is_none_or(|(ops, other)| (fewest, found.ln_fused.sd) < (*ops, other.ln_fused.sd));
-            if is_better {
-                best = Some((fewest, found));
-            }
-        }
-        best.map(|(_, prediction)| prediction)
-    }
-
-    /// What is known of a part of a chain by itself.
-    fn part(&self, records: &[FusionRecord], part: &Problem) -> Option<Prediction> {
-        if let Some(index) = self.record(part) {
-            return Some(Observation::of(index, &records[index]).prediction());
-        }
-        Some(self.clouds.get(&CloudKey::of(part))?.at(&Features::of(part)))
-    }
-
-    /// What the fused time of a chain may be off by, since the ops that are exchanged hide their
-    /// arithmetic where they are by themselves; nothing is known of it without a rate of arithmetic.
-    fn hidden_sd(
-        &self,
-        wanted: &Problem,
-        sibling: &Problem,
-        known: &Prediction,
-        exchanged: &[Problem; 2],
-        alone: [&Prediction; 2],
-    ) -> f64 {
-        let Some(cloud) = self.clouds.get(&CloudKey::of(sibling)) else { return 0.0 };
-        let ms = |prediction: &Prediction| prediction.ln_fused.value.exp();
-        let parts = [0, 1].map(|part| Exchanged { problem: &exchanged[part], ms: ms(alone[part]) });
-        hidden::sd(wanted, ms(known), cloud.flops_per_ms(), parts)
-    }
-
-    /// Measured chains as composed of others.
-    fn composed_left_out(&self, records: &[FusionRecord]) -> Vec<LeftOut> {
-        let composed = |&index: &usize| {
-            let record = &records[index];
-            let problem = &record.problem;
-            let at_sizes = self.at_sizes(problem);
-            let shorter = at_sizes.shorter(problem).map(Observation::prediction);
-            let found = shorter.or_else(|| self.composed_at_size(records, problem, at_sizes))?;
-            let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
-            let is_single = record.problem.chain().len() == 1;
-            Some(LeftOut {
-                record: index,
-                octaves,
-                time: Some([record.fused_latency_ms.ln() - time.value, time.sd]),
-                speedup: (!is_single)
-                    .then(|| [record.speedup_factor.ln() - speedup.value, speedup.sd]),
-            })
-        };
-        self.indices.iter().filter_map(composed).collect()
     }
 }

@@ -34,6 +34,7 @@ mod prediction;
 mod roofline;
 mod search;
 mod shorter;
+mod siblings;
 mod spread;
 mod surroundings;
 mod target;

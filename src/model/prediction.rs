@@ -6,7 +6,7 @@ use crate::calibration::Timing;
 pub(super) const NEAREST: usize = 3;
 
 /// A value and its standard deviation.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Uncertain {
     pub(super) value: f64,
     pub(super) sd: f64,
@@ -26,6 +26,16 @@ pub(super) struct Prediction {
     pub(super) octaves: f64,
     /// The nearest records, by index.
     pub(super) nearest: [Option<usize>; NEAREST],
+}
+
+/// A size that exceeds the measured range by less, 7 %, does not lie outside of it.
+pub(super) const SLACK_OCTAVES: f64 = 0.1;
+
+impl Prediction {
+    /// Whether it lies within the measured range.
+    pub(super) fn is_within(&self) -> bool {
+        self.octaves <= SLACK_OCTAVES
+    }
 }
 
 /// The standard deviation of a logarithm, from the ends of its value's 95 % interval.

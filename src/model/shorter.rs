@@ -22,7 +22,7 @@ const SD_IN_PLACE: f64 = 0.03;
 const SD_OF_SPEEDUP: f64 = 0.02;
 
 /// And that of a fused time. Ops that are not quite free are so all in the same direction.
-const SD_OF_TIME: f64 = 0.03;
+pub(super) const SD_OF_TIME: f64 = 0.03;
 
 /// Where the steps add up to more or less than the unfused variant took by this, in the logarithm, what
 /// they leave is not known: of chains of three ops and more in two calibrations, at most 0.18 of that
@@ -31,11 +31,15 @@ const MOST_OUTSIDE: f64 = 0.25;
 
 /// Behind a product of little depth a bias can cost a fused kernel as much as it takes by itself: half
 /// of that, as a standard deviation (decision 0213).
-const SD_OF_A_BIAS: f64 = 0.5;
+pub(super) const SD_OF_A_BIAS: f64 = 0.5;
 
 /// Without more ops at a time, what is left out is certain to cost something, and a long chain would be
 /// dozens of shorter ones.
 const MOST_LEFT_OUT: usize = 3;
+
+pub(super) fn is_bias(op: &Op) -> bool {
+    *op == Op::Pointwise(Pointwise::Bias)
+}
 
 /// What a record says of shorter chains.
 pub(super) fn observations(
@@ -83,9 +87,8 @@ fn without(index: usize, record: &FusionRecord, left_out: [usize; 2]) -> Option<
     let [start, end] = left_out;
     let ops = record.problem.chain().ops();
     let steps = steps(record)?;
-    let is_product = matches!(ops[0], Op::Linear | Op::Conv2d | Op::Qk | Op::Pv);
     let others = ops.len() - (end - start);
-    if !is_product || others < 2 || !ops[start..end].iter().all(|op| is_free(*op)) {
+    if !is_product(ops[0]) || others < 2 || !ops[start..end].iter().all(|op| is_free(*op)) {
         return None;
     }
     // Without the run one op further on, the chain is the same.
@@ -110,7 +113,6 @@ fn without(index: usize, record: &FusionRecord, left_out: [usize; 2]) -> Option<
     let count = (end - start) as f64;
     // What is left of the unfused time is off by as much as what was taken away.
     let of_steps = SD_IN_PLACE * share / left;
-    let is_bias = |op: &Op| *op == Op::Pointwise(Pointwise::Bias);
     let left_out = steps[start..end].iter().zip(&ops[start..end]);
     let biases: f64 = left_out.filter(|(_, op)| is_bias(op)).map(|(step, _)| step.ms).sum();
     let of_ops = SD_OF_SPEEDUP * count + SD_OF_A_BIAS * biases / ms(steps);
@@ -127,14 +129,27 @@ fn without(index: usize, record: &FusionRecord, left_out: [usize; 2]) -> Option<
     })
 }
 
-/// Whether an op costs next to nothing behind a product: it reads no tensor, computes no function, and
-/// stores what was stored without it.
+fn is_product(op: Op) -> bool {
+    matches!(op, Op::Linear | Op::Conv2d | Op::Qk | Op::Pv)
+}
+
+/// Whether a chain is a product with at least one op behind it.
+pub(super) fn has_a_tail(ops: &[Op]) -> bool {
+    ops.len() > 1 && is_product(ops[0])
+}
+
+/// Whether an op costs next to nothing behind a product: it reads no tensor, and computes no function.
 fn is_free(op: Op) -> bool {
-    let reads_little = |kind| matches!(kind, OperandKind::PerChannel | OperandKind::Scalar);
+    reads_little(op) && hidden::functions(op) == 0.0
+}
+
+/// Whether an op reads no tensor, and stores what was stored without it.
+pub(super) fn reads_little(op: Op) -> bool {
+    let is_little =
+        |kind| matches!(kind, OperandKind::PerChannel | OperandKind::Scalar | OperandKind::Random);
     op.is_pointwise()
         && op != Op::Pointwise(Pointwise::Requantize)
-        && hidden::functions(op) == 0.0
-        && op.operands().iter().all(|operand| reads_little(operand.kind))
+        && op.operands().iter().all(|operand| is_little(operand.kind))
 }
 
 #[cfg(test)]
