@@ -26,6 +26,7 @@ mod latency_tables;
 mod made;
 mod on_a_gpu;
 mod order;
+mod other_machines;
 mod partition;
 mod prior;
 mod problems;
